@@ -38,8 +38,8 @@ CARD = "README.md"
 MODEL_FILES = ("*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model", f"{EXPORTS}/*/*")
 """Patterns of the files that a manifest may name."""
 RECORDED: Mapping[str, str] = {
-    "assistant": "fd29c4048f2b657274c2aded962d725b3853dbcdeff991ad2c310015ccaa1352",
-    "assistant-open": "e0ddcf20b3155c433fcca35db9d130966e8b4185bbc872f40720c1d4593931c2",
+    "assistant": "b76c079dd38db7230faf7f0c32e8e4af7f973cbc66cce471e35894fe48d5b428",
+    "assistant-open": "c33d5865e2fd9ddd4df201edd5014162dcbe2928914b0930c2a7d1844adbe917",
     "causalscore": "c0a7eb3b5aa946719e7749b9e7dd94830d62125ae08668b42e86dadbf1d4366f",
     "general": "fd414b29390fc6bc4f65c5b00d418dfda61045ef2e6e7f307e0300c36451ba68",
     "general-open": "f55c0fe5285e33c46755e42fb94d4a52f495fadc787cad0705154a60f67e4650",
