@@ -194,8 +194,10 @@ class Reading:
             self.malformed.append(str(error))
 
     def count(self, conversation: Conversation, layout: str) -> None:
-        """Count a conversation."""
+        """Count a conversation; one that continues another, in a log that repeats the history, is none of its own."""
         self.layouts[layout] += 1
+        if conversation.continues is not None:
+            return
         self.n_conversations += 1
         if not conversation.responses():
             self.n_silent += 1

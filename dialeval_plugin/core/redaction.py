@@ -31,8 +31,11 @@ _ADDRESS = re.compile(
     r"\b(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]{0,15}://)(?:[^\s/'\"]*@)?(?P<place>[^\s?#'\"]*)(?P<rest>[?#][^\s'\",)]*)?"
 )
 _BEARER = re.compile(r"\b(Bearer|Basic)\s+[^\s'\",;)]+", re.IGNORECASE)
-_NAME_BEFORE_VALUE = re.compile(r"""(?<![\w-])([A-Za-z][\w-]*)['"]?\s*[:=]\s*""")
-_VALUE = re.compile(r"""(['"])[^'"]*\1?|[^\s'",;&)}\]]+""")
+# The latter is an option of a command line, whose value is told from a sentence about the option by its length.
+_NAME_BEFORE_VALUE = re.compile(
+    r"""(?<![\w-])([A-Za-z][\w-]*)['"]?\s*[:=]\s*|(?<![\w-])--([A-Za-z][\w-]*)['"]?(?:,\s*|\s+)(?=['"]?[^\s'"-][^\s'"]{7})"""
+)
+_VALUE = re.compile(r"""(['"])(?:(?!\1).)*\1?|[^\s'",;&)}\]]+""", re.DOTALL)
 # Keys of OpenAI and Anthropic, Hugging Face, GitHub, Google, AWS and Groq.
 _KEY = re.compile(
     r"\b(?:sk-[A-Za-z0-9_-]{16,}|hf_[A-Za-z0-9]{16,}|gh[opsu]_[A-Za-z0-9]{20,}|AIza[A-Za-z0-9_-]{30,}|AKIA[A-Z0-9]{16}|"
@@ -98,7 +101,7 @@ def _without_named_values(text: str) -> str:
     while (named := _NAME_BEFORE_VALUE.search(text, start)) is not None:
         # Another name may be followed by a secret's: "ValueError: api_key=...".
         start = named.end()
-        if is_secret(named[1]) and (value := _VALUE.match(text, start)) is not None:
+        if is_secret(named[1] or named[2]) and (value := _VALUE.match(text, start)) is not None:
             quote = value[1] or ""
             parts += [text[place:start], quote, HIDDEN, quote]
             place = start = value.end()

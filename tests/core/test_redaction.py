@@ -56,6 +56,10 @@ def test_where_a_token_is_looked_for_is_no_secret() -> None:
         ("hf_ABCDEFGHIJKLMNOPQRSTUVWXYZ", "***"),
         ("a model named sk-small and hf_tiny", "a model named sk-small and hf_tiny"),
         ('{"api_key": "abc", "n": 1}', '{"api_key": "***", "n": 1}'),
+        ("{'api_key': 'x\"abc', 'n': 1}", "{'api_key': '***', 'n': 1}"),
+        ("run --api-key abcdefgh --n 1", "run --api-key *** --n 1"),
+        ("['run', '--api-key', 'abcdefgh']", "['run', '--api-key', '***']"),
+        ("--api-key is missing", "--api-key is missing"),
     ],
 )
 def test_d11_a_secret_is_known_by_its_place(text: str, shown: str | None) -> None:
@@ -72,7 +76,7 @@ def test_d11_a_secret_of_the_environment_is_known_by_its_value_and_one_in_an_add
     assert evaluator_name({"model": "hf", "model_args": "pretrained=https://user:pw@host/model"}) == "https://host/model"
 
 
-@pytest.mark.parametrize("piece", ["a", "a-", "a.", "key=", "'", "://", "a://", "@", "token: "])
+@pytest.mark.parametrize("piece", ["a", "a-", "a.", "key=", "'", "://", "a://", "@", "token: ", "key='", "--key "])
 def test_time_is_linear(piece: str) -> None:
     start = time.perf_counter()
     redacted(piece * 50_000)

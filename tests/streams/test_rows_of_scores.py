@@ -339,10 +339,10 @@ def test_a_log_that_repeats_the_history_has_the_conversations_of_a_whole_one(tmp
         for number, rows in enumerate(files):
             (tmp_path / name).mkdir(exist_ok=True)
             write_rows(tmp_path / name / f"part{number}.jsonl", rows)
-        source = tmp_path / name if name == "folder" else tmp_path / name / "part0.jsonl"
+        source = open_source(tmp_path / name if name == "folder" else tmp_path / name / "part0.jsonl")
         output = tmp_path / f"{name}.jsonl"
-        summary = ScoreRun(LENGTH, open_source(source), output, with_text=True).score()
-        assert (summary.n_total, summary.estimate.n_clusters) == (36, 12)
+        summary = ScoreRun(LENGTH, source, output, with_text=True).score()
+        assert (summary.n_total, summary.estimate.n_clusters, source.reading.n_conversations) == (36, 12, 12)
         scored = read_scored_rows(output).rows
         assert len({row.conversation for row in scored}) == 12
         assert len({row.id for row in scored}) == 36
