@@ -35,7 +35,7 @@ def scored(
 ) -> Scores:
     rows: list[Row] = [Unscored(Reason.EMPTY_INPUT) if value is None else {"x": value} for value in values]
     signature = Signature({"method": "x"})
-    items = [Example(id, (), Turn("x"), origin=Origin(id, number)) for id, number in places[: len(rows)]]
+    items = [Example(f"{id}:{number}", (), Turn("x"), origin=Origin(id, number)) for id, number in places[: len(rows)]]
     return Scores.from_rows(rows, items, ("x",), signature, orientation=orientation)
 
 

@@ -217,12 +217,13 @@ def test_a_server_that_failed_is_asked_again_about_what_it_owes(
             "--output",
             tmp_path / "out.jsonl",
         ]
-        broken = run(*words, *llm, "--option", "cascade=0.5")
+        words[words.index("cascade=0.2")] = "cascade=0.5"
+        broken = run(*words, *llm)
         n_failed = sum(row.get("unscored") == "api_error" for row in rows_of(tmp_path / "out.jsonl"))
         assert 0 < n_failed < 6
         assert broken.exit_code == 1
         is_up[0], n_asked = True, len(server.asked)
-        assert run(*words, *llm, "--option", "cascade=0.5").exit_code == 0
+        assert run(*words, *llm).exit_code == 0
         assert len(server.asked) - n_asked == n_failed
     assert {row["cascade"] for row in rows_of(tmp_path / "out.jsonl")} == {1.0}
 
