@@ -58,7 +58,7 @@ demo-train: $(PACKAGE)
 models: $(READY)
 	$(BIN)/python -m reproduction.pretrained.build $(MODEL)
 
-# Linters, types, and the tests that need no data: some six minutes on two cores.
+# Linters, types, and the tests that need no data: some five minutes on two cores.
 test: $(READY)
 	$(MAKE) --jobs 2 lint types bytecode
 	$(MAKE) tests

@@ -108,9 +108,9 @@ def score(
     name = shared.chosen_scorer(scorer, rubric, rubric_scale)
     options = shared.scorer_options(name, option, **({"cascade": float} if cascade else {}))
     options = shared.with_named(options, slm=slm, variant=variant, rubric=rubric, scale=rubric_scale)
-    shared.with_named(options, llm=llm, llm_args=llm_args or None, answers=answers)
+    named = shared.with_named(options, llm=llm, llm_args=llm_args or None, answers=None if answers is None else str(answers))
     if llm is None:
-        options = shared.with_named(options, llm_args=llm_args or None, answers=None if answers is None else str(answers))
+        options = named
     stream = Source(source, reading.options(), level=options.get("level"))
     table, model = ConversationTable(by_conversation, source), None
     shared.check_judge(llm, dry_run=dry_run, answers=answers, no_answers=no_answers)

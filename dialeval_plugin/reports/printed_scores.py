@@ -245,7 +245,8 @@ class ConversationTable:
     """Table with one row per conversation, built as scores arrive: mean, worst turn, and the score of that turn.
 
     Rows are sorted by mean, worst first, then by worst turn, then in reading order; conversations without a score come last.
-    All responses of a conversation must arrive together. Without `path`, only the worst `N_SHOWN` rows are kept.
+    All responses of a conversation must arrive together; in a log that repeats the history, where they do not, a row is of one
+    request. Without `path`, only the worst `N_SHOWN` rows are kept.
 
     Args:
         path: file to write; its name ends in .csv or .json.
@@ -281,7 +282,6 @@ class ConversationTable:
             if item.origin is None or item.origin.message is None:
                 self._has_others = True
                 continue
-            # In a log that repeats the history, rows of one conversation need not follow each other.
             if (id := item.id.rpartition(":")[0]) != self._id:
                 self._finish()
                 self._id = id
