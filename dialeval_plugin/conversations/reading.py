@@ -273,6 +273,7 @@ def _in_order(
     try:
         ways = paths(messages, where, current=logged.current, branches=options.branches, order=options.order)
         seen: set[int] = set()
+        first: str | None = None
         for branch, way in enumerate(ways, start=1):
             left_out: Counter[str] = Counter()
             numbered = numbered_turns([(places[place], messages[place]) for place in way], left_out, fields)
@@ -282,9 +283,10 @@ def _in_order(
                 continue
             n_history = sum(place in seen or place < logged.n_history for place in of_turns)
             seen.update(way)
-            continues = None
+            continues = first
             if not n_history and len(turns) > 1:
-                n_history, continues = reading.repeated(turns, stated, id)
+                n_history, repeated = reading.repeated(turns, stated, id)
+                continues = repeated or first
                 left_out += Counter({"repeated message": n_history})
             reading.left_out.update(left_out)
             if is_unsettled and turns and (beside := answer_beside(rows[0], turns)):
@@ -299,6 +301,7 @@ def _in_order(
                 tuple(kept_fields(messages[place], rows[place], reading) for place in of_turns) if options.keep else (),
                 continues,
             )
+            first = first or continues or f"{reading.below}{conversation.id}"
             reading.count(conversation, layout)
             yield conversation
     except InputError as error:

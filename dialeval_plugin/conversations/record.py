@@ -51,7 +51,9 @@ class Conversation:
     kept: tuple[Kept, ...] = ()
     """The kept fields of each turn; () if nothing is kept."""
     continues: str | None = None
-    """Id of the conversation whose turns these repeat and continue, in a log that repeats the history; None: a new one."""
+    """Id of the conversation of which this is another branch or, in a log that repeats the history, a later row; None: a new
+    one.
+    """
 
     def examples(self) -> list[Example]:
         """Return an example for each turn to score, with the conversation's id, a colon and the turn's number as its id."""

@@ -265,7 +265,8 @@ class RowMaker:
         about = {name: value for name, value in known.items() if value is not None and value != ""}
         if self._with_text:
             turns, said = context_turns(item), self._said
-            conversation = conversation_id(item)
+            # A branch, and a later row of a log that repeats the history, begin with the first turn.
+            conversation = item.id.rpartition(":")[0] if conversation_id(item) is not None else None
             is_same = response is not None and conversation is not None and conversation == self._conversation
             is_next = is_same and turns[: len(said)] == said
             about["preceding"] = [{"role": turn.speaker, "text": turn.text} for turn in turns[len(said) if is_next else 0 :]]

@@ -43,19 +43,14 @@ def next_labels(scores: Path, n_next: int, *, labels: Sequence[Path] = (), seed:
     is_rate = labelled.is_rate if labelled.scale is not None else None
     chosen = next_rows(table.scores, labelled.values, n_next, is_rate=is_rate, seed=seed).tolist()
     wanted = {table.clusters[row] for row in chosen}
-    turns: dict[str, list[tuple[str, str]]] = {}
+    turns: dict[tuple[str, str], list[tuple[str, str]]] = {}
     to_label: dict[int, RowToLabel] = {}
     for place, row in enumerate(score_rows(scores)):
         if (conversation := table.clusters[place]) in wanted:
             before, role, text = _said(row)
-            earlier = turns.setdefault(conversation, [])
-            # Rows with a position in their conversation follow each other; others answer one context.
-            number = label_field(row, "message") or ""
-            if number.isdecimal():
-                # In a log that repeats the history a row has the whole of it.
-                repeats = len(before) > len(earlier) and before[: len(earlier)] == earlier
-                if repeats or len(earlier) + len(before) > int(number):
-                    earlier.clear()
+            # Rows with a position in their conversation, or branch, follow each other; others answer one context.
+            if label_field(row, "message") is not None:
+                earlier = turns.setdefault((conversation, table.ids[place].rpartition(":")[0]), [])
                 earlier += before
                 before = list(earlier)
                 earlier.append((role, text))

@@ -357,3 +357,28 @@ def test_a_log_that_repeats_the_history_has_the_conversations_of_a_whole_one(tmp
         for _, rows in json.loads(shown[1])["conversations"]:
             said = [text for row in rows for text in (*(text for _, text in row.get("before", ())), row["text"])]
             assert said == [one["content"] for one in growing(said[0].partition(" ")[0], 6)]
+
+
+def test_branches_of_a_conversation_are_resampled_together(tmp_path: Path) -> None:
+    """Each branch was a conversation of its own: the interval was too narrow."""
+
+    def tree(number: int) -> dict[str, Any]:
+        said = [("q", None, "user"), ("a", "q", "assistant"), ("b", "q", "assistant"), ("c", "q", "assistant")]
+        said += [("more", "b", "user"), ("d", "more", "assistant")]
+        fields = [{"id": id, "parent_id": parent, "role": role, "content": f"{id} of {number}."} for id, parent, role in said]
+        return {"id": f"c{number}", "messages": fields}
+
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    logs = write_rows(folder / "log.jsonl", list(map(tree, range(12))))
+    for source, prefix in ((logs, ""), (folder, "log.jsonl/")):
+        output = tmp_path / f"{source.name}.scores.jsonl"
+        summary = ScoreRun(LENGTH, Source(str(source), ReadingOptions(branches="all")), output, with_text=True).score()
+        assert (summary.n_total, summary.estimate.n_clusters) == (48, 12)
+        assert {row.conversation for row in read_scored_rows(output).rows} == {f"{prefix}c{number}" for number in range(12)}
+        to_label = {row.text: [text for _, text in row.before] for row in next_labels(output, 48).rows}
+        assert to_label == {
+            f"{name} of {number}.": [f"{one} of {number}." for one in before]
+            for number in range(12)
+            for name, before in {"a": ["q"], "b": ["q"], "c": ["q"], "d": ["q", "b", "more"]}.items()
+        }
