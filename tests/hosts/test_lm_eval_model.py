@@ -125,6 +125,19 @@ def test_without_arguments_the_scorer_is_the_general_evaluator() -> None:
     assert get_model("dialogue-metric").create_from_arg_string("").scorer.signature_fields()["model"].startswith("general@")
 
 
+def test_a_further_process_does_not_ask_the_judge_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under `accelerate launch` every process scored all documents, and a served judge was paid once for each."""
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    monkeypatch.setenv("RANK", "0")
+    DialogueMetricLM("response_length")
+    monkeypatch.setenv("RANK", "1")
+    with refused(
+        "dialogue-metric: this is process 2 of 8, and each would score every document, and ask the scorer's judge about it "
+        "again. Start lm_eval once, without accelerate launch or torchrun."
+    ):
+        DialogueMetricLM("response_length")
+
+
 def test_a_generation_is_answered_with_the_number(use_tiny_data: Path) -> None:
     documents = dstc10_dataset(dataset="tu")["test"]
     answers = DialogueMetricLM(Length()).generate_until([request(document, "", "generate_until") for document in documents])

@@ -27,6 +27,7 @@ from dialeval_plugin.core.registry import scorer_factory
 from dialeval_plugin.core.scorer import Scorer, score_key
 from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.corpora.scored_input import Shard
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE
 from dialeval_plugin.methods.judging.goodness import NO, YES, format_decimal, rating_shares
@@ -95,6 +96,9 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
         max_batch_size: an argument of the host; not used.
         device: passed to a scorer that takes it, unless it names a missing GPU, as the host's default may.
         **options: options of the scorer; `llm` and `llm_args` name the language model that it uses.
+
+    Raises:
+        InputError: an option is wrong, or this is a further process of `accelerate launch` or torchrun.
     """
 
     is_never_cached = True
@@ -110,6 +114,13 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
     ) -> None:
         super().__init__()
         guard_cache()
+        part = Shard.of_process()
+        # A judge with a tensor-parallel plan is one model in all processes, which have to send it the same requests.
+        if part is not None and part.number > 1 and "tp_plan" not in str(options.get("llm_args")):
+            raise InputError(
+                f"dialogue-metric: this is process {part.number} of {part.of}, and each would score every document, and ask "
+                "the scorer's judge about it again. Start lm_eval once, without accelerate launch or torchrun."
+            )
         if isinstance(scorer, str):
             accepted = scorer_options(scorer)
             takes = {name: accepted is None or name in accepted for name in ("batch_size", "device")}
