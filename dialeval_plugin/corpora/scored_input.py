@@ -27,6 +27,8 @@ from .registry import published_items
 _PUBLISHED = ("", ".json", ".jsonl", ".csv", ".txt", ".gz")
 LARGE = 100_000_000
 """Size in bytes from which a file is not checked for a published corpus."""
+_KEPT_TEXT = 1 << 24
+"""Characters of rows that are kept in memory once they are read, for the next iteration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,9 @@ def is_streamed(source: str) -> bool:
 
 @dataclass
 class Source:
-    """An input: a file, a folder of them, a data set, a URL, `-`, or a Python object; each iteration reads it again.
+    """An input: a file, a folder of them, a data set, a URL, `-`, or a Python object.
+
+    Each iteration reads it again, unless it is small and an earlier one has read all of it.
 
     Attributes:
         name: a path or a URL; for an object, its name in errors.
@@ -99,6 +103,8 @@ class Source:
     reading: Reading = field(default_factory=Reading)
     n_items: int = 0
     _digest: Any = field(default_factory=hashlib.sha256, init=False)
+    _n_characters: int = field(default=0, init=False)
+    _kept: tuple[object, Sequence[Conversation | Item | None]] = field(default=(None, ()), init=False)
     _copy: Any = field(default=None, init=False)
 
     @property
@@ -117,19 +123,28 @@ class Source:
                 `level` is None.
         """
         check_name(self.name)
+        key = (is_wanted, is_scored, self.level)
+        if self._kept[0] == key:
+            yield from self._kept[1]
+            return
         self.reading = Reading(self.options, leaves_out_malformed=self.given is None)
-        self._digest = hashlib.sha256(repr(self.options).encode())
-        n_read = 0
+        self._digest, self._n_characters = hashlib.sha256(repr(self.options).encode()), 0
+        n_read, read = 0, []
         try:
             for one in self._all(is_wanted, is_scored=is_scored):
                 n_read += 1
                 self._check_whole()
+                read.append(one)
+                if self._n_characters > _KEPT_TEXT:
+                    read.clear()
                 yield one
             self._check_whole()
         except sqlite3.Error as error:
             raise InputError(f"{self.name}: its ids cannot be kept in a temporary file ({error}). Make room.") from error
         if self.reading.malformed and not n_read:
             raise InputError(self.reading.malformed[0])
+        if self.given is None and len(read) == n_read:
+            self._kept = key, read
 
     def _check_whole(self) -> None:
         if self.options.strict and (self.reading.left_out or self.reading.passed_over):
@@ -172,7 +187,7 @@ class Source:
             return
         if _may_be_published(path) and (items := published_items(path, self.options)) is not None:
             for item in self._of_level(items) if is_scored else items:
-                self._digest.update(repr(item).encode())
+                self._hash(item)
                 yield item
             return
         rows = open_rows(self.name if "://" in self.name else str(path), called=self.name, layout=self.options.layout)
@@ -208,10 +223,15 @@ class Source:
     def _read(self, rows: Rows, is_wanted: Callable[[object], bool] | None) -> Iterator[Conversation | Example | None]:
         def hashed() -> Iterator[Line]:
             for line in rows.lines:
-                self._digest.update(repr(line.value).encode("utf-8", "surrogatepass"))
+                self._hash(line.value)
                 yield line
 
         return read_rows(rows._replace(lines=hashed()), self.reading, is_wanted)
+
+    def _hash(self, row: object) -> None:
+        text = repr(row)
+        self._n_characters += len(text)
+        self._digest.update(text.encode("utf-8", "surrogatepass"))
 
     def _folder(self, folder: Path, is_wanted: Callable[[object], bool] | None) -> Iterator[Conversation | Item | None]:
         """Yield the items of the files below a folder, named after file and conversation."""

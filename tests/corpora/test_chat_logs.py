@@ -28,6 +28,7 @@ from dialeval_plugin.conversations.record import Conversation, Reading, ReadingO
 from dialeval_plugin.core.dialogue import Dialogue
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
+from dialeval_plugin.corpora import scored_input
 from dialeval_plugin.corpora.registry import read_dialogues, read_items, read_reported
 from dialeval_plugin.corpora.rows import file_rows, is_table
 from dialeval_plugin.corpora.scored_input import Source
@@ -368,13 +369,32 @@ def test_a_wrong_message_costs_its_conversation_alone(case: str, tmp_path: Path)
     assert refusal(Source(str(alone)).read, "turn") == f"{alone}:2: conversation 'c', message 2: {problem}"
 
 
-def test_a_pipe_is_read_as_a_file_is(tmp_path: Path) -> None:
+def test_a_pipe_is_read_as_a_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scored_input, "_KEPT_TEXT", 0)
     os.mkfifo(path := tmp_path / "pipe")
     writer = threading.Thread(target=path.write_text, args=(lines({"id": "a", **openai(CHAT)}),))
     writer.start()
     found = Source(str(path))
     assert [found.read("turn"), found.read("turn")] == [EXAMPLES, EXAMPLES]
     writer.join()
+
+
+def test_a_small_file_is_read_once_and_a_large_one_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "a.jsonl", lines({"id": "a", **openai(CHAT)}, {"id": "b", "messages": None}))
+    small = Source(str(path))
+    next(small.items("turn"))  # not to its end
+    first, digest, remarks = small.read("turn"), small.digest, small.reading.remarks()
+    whole = path.read_text()
+    path.unlink()
+    assert (small.read("turn"), small.digest, small.n_items, small.reading.remarks()) == (first, digest, 2, remarks)
+    assert [one.item for one in small.items("turn")] == first == EXAMPLES
+    assert "no such file" in refusal(list, small.conversations())  # a published file's items depend on the question
+    path.write_text(whole)
+    monkeypatch.setattr(scored_input, "_KEPT_TEXT", len(whole) // 2)
+    large = Source(str(path))
+    assert large.read("turn") == EXAMPLES
+    path.unlink()
+    assert "no such file" in refusal(large.read, "turn")
 
 
 def test_messages_that_are_no_list_cost_their_conversation_alone(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_everything_that_a_file_of_scores_is_of_is_compared(tmp_path: Path, sour
     score_file(LENGTH, source, output)
     before = files(tmp_path, "out")
     write_rows(Path(source.name), [{**row, "response": "y" * len(str(row["response"]))} for row in ROWS])
-    assert refusal(score_file, LENGTH, source, output) == f"{output}: {OTHER}{OVERWRITE}"
+    assert refusal(score_file, LENGTH, Source(source.name), output) == f"{output}: {OTHER}{OVERWRITE}"
     write_rows(Path(source.name), ROWS)
     assert refusal(score_file, load_scorer("random"), source, output) == f"{output}: {OTHER}{OVERWRITE}"
     assert refusal(score_file, LENGTH, source, output, shard=Shard(1, 2)) == f"{output}: {OTHER}{OVERWRITE}"
