@@ -40,7 +40,7 @@ _SILENT = frozenset(
     {"developer", "observation", "ipython", "environment", "reasoning", "thinking", "thought", "data", "root", "event",
      "internal", "note", "service", "session_meta", "metadata", "system_prompt", "code_interpreter"}
 )  # fmt: skip
-_OF_TOOLS = re.compile(r"(?:tool|function)s?(?:_?(?:call|use|response|result|output|invocation)s?)*")
+_OF_TOOLS = re.compile(r"(?:tool|function)s?(?:_?(?:call|use|response|result|output|invocation)s?)*|\w+_call(?:_output)?")
 
 TEXTLESS = "textless message"
 """Kind of a message without any text, such as a call of a tool or an image."""
@@ -49,7 +49,7 @@ THOUGHT = "reasoning passage"
 _SPEAKER_FIELDS = (
     "role", "speaker", "from", "sender", "author", "sender_type", "senderType", "sender_class", "sender_role", "senderRole",
     "author_type", "author_role", "authorRole", "speaker_type", "speaker_role", "speakerRole", "actor_type", "user_type",
-    "participant_role", "participantRole", "sender_name",
+    "participant_role", "participantRole", "sender_name", "creator",
 )  # fmt: skip
 """Fields of the speaker: one that holds a role comes before one that holds a name."""
 _KINDS = ("type", "message_type", "messageType")
@@ -69,12 +69,12 @@ _UNSAID = {
     **dict.fromkeys(("internal", "is_internal", "isInternal", "is_note", "isNote"), ("internal message", True)),
     "public": ("internal message", False),
     **dict.fromkeys(("error", "is_error", "isError"), ("error message", True)),
-    **dict.fromkeys(("deleted", "is_deleted", "isDeleted"), ("deleted message", True)),
+    **dict.fromkeys(("deleted", "is_deleted", "isDeleted", "deleted_at", "deletedAt"), ("deleted message", True)),
 }
 """Fields of a message that nobody said to the other side, with its kind, and their value for such a message."""
 _MARKS_OF_UNSAID = frozenset({*_UNSAID, "part_type", "message_type", "messageType", "comment_type", "kind"})
 """These, and fields that may call a message a note."""
-_BOOLEANS = {**dict.fromkeys(("true", "1", "yes"), True), **dict.fromkeys(("false", "0", "no"), False)}
+_BOOLEANS = {**dict.fromkeys(("true", "1", "yes", "t"), True), **dict.fromkeys(("false", "0", "no", "f"), False)}
 _OF_PEOPLE = frozenset(
     {"user", "username", "actor", "participant", "who", "author", "sender", "speaker", "role", "nick", "nickname", "me", "mine",
      "self", "outgoing", "incoming", "direction"}
@@ -93,6 +93,7 @@ _LANGCHAIN = re.compile(r"(Human|AI|System|Tool|Function|Chat)Message(?:Chunk)?"
 _TOOL_TEXT = re.compile(
     r"<(tool_call|tool_calls|tool_response|tool_result|function_calls?|function=[^<>]{0,200})>.*?(?:</(?:\1|function)>|\Z)"
     r'|<details\b[^<>]{0,200}\btype="(?:tool_calls|code_interpreter|code_execution)"[^<>]{0,200}>.*?(?:</details>|\Z)'
+    r'|\A\s*\[\w[\w.]*\(.*\)\]\s*\Z|\A\s*\{\s*"name": *"[^"]+", *"(?:parameters|arguments)": *\{.*\}\s*\Z'  # Llama's
     r"|\[TOOL_CALLS\].*|<\|python_tag\|>.*|<｜tool▁calls▁begin｜>.*?(?:<｜tool▁calls▁end｜>|\Z)",
     re.DOTALL,
 )
@@ -229,18 +230,17 @@ def is_message(value: object) -> bool:
     )
 
 
-def has_both_sides(messages: Sequence[object]) -> bool:
-    """Whether these are messages, or texts that begin with roles, some of a user and others of an assistant."""
+def sides_of(messages: Sequence[object]) -> set[str]:
+    """Return who speaks in messages, or texts that begin with roles, users and assistants as such; empty if one is neither."""
     marks = [isinstance(one, str) and _PREFIX.match(one) for one in messages]
     roles = {role_of(mark[1]) for mark in marks if mark} if all(marks) else set()
     for one in messages if not roles else ():
         value = _unwrapped(one) if isinstance(one, Mapping) else {}
         if not (is_message(value) or value.keys() & _CALLS or is_silent(str(value.get("type")))):
-            return False
+            return set()
         with contextlib.suppress(InputError):
             roles.add(role_of(_speaker(value, "", USUAL)[0] or ""))
-    sides = {_SPEAKERS.get(role, USER if role in _CUSTOMERS else ASSISTANT if role in _AGENTS else role) for role in roles}
-    return {USER, ASSISTANT} <= sides
+    return {_SPEAKERS.get(role, USER if role in _CUSTOMERS else ASSISTANT if role in _AGENTS else role) for role in roles}
 
 
 def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = USUAL) -> Turn | None:
@@ -295,7 +295,10 @@ def _silent(value: Mapping[str, Any], given: str | None) -> str | None:
     for name in sorted(_MARKS_OF_UNSAID & value.keys()):
         of_unsaid, is_set = _UNSAID.get(name, ("internal message", None))
         given_there = str(value[name]).strip().lower()
-        if (is_set is None and given_there.endswith("note")) or _BOOLEANS.get(given_there, ...) is is_set:
+        is_so = _BOOLEANS.get(given_there)
+        if is_so is None and (name.startswith("deleted") or isinstance(value[name], Mapping)):  # when, or which error
+            is_so = bool(value[name]) and given_there not in ("none", "null", "nan")
+        if given_there.endswith("note") if is_set is None else is_so is is_set:
             return of_unsaid
     if value.get("synthetic_reason"):
         return "internal message"
@@ -402,6 +405,8 @@ def _text(value: Mapping[str, Any], where: str, left_out: Counter[str], fields: 
             texts[name] = text
     left_out.update(kinds)
     visible = {name: text for name, text in texts.items() if text.strip()}
+    if len(visible) > 1:
+        visible.pop("segments", None)  # Taskmaster's are what was annotated of the text
     if len({" ".join(text.split()) for text in visible.values()}) > 1:
         first, second = list(visible)[:2]
         raise InputError(
@@ -450,6 +455,8 @@ def _content(content: Any, where: str, left_out: Counter[str]) -> str | None:
             if isinstance(inner, Mapping):  # {"value": ..., "annotations": [...]}
                 inner = inner.get("value", inner.get("content"))
             texts.append(check_text(inner, f"{place}: {name}"))
+        elif isinstance(part.get("transcript"), str):  # of audio
+            texts.append(check_text(part["transcript"], f"{place}: transcript"))
         else:
             left_out[f"{kind} part"] += 1
     return "\n".join(texts) if texts else None
@@ -483,7 +490,7 @@ def _kind_of(part: Mapping[str, Any]) -> str:
 
 def _answer(text: str, left_out: Counter[str]) -> str | None:
     """Return the text shown to the user; "" if it was truncated during the reasoning, None if it only calls a tool."""
-    if not any(mark in text for mark in "<[◁") and not text.lstrip().startswith("analysis"):
+    if not any(mark in text for mark in "<[{◁") and not text.lstrip().startswith("analysis"):
         return text  # no marks of any kind
     rest = _TOOL_TEXT.sub("", text)
     if rest != text:

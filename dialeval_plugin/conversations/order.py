@@ -20,7 +20,7 @@ Order: TypeAlias = Literal["listed", "time"]
 _IDS = ("id", "uuid", "message_id", "messageId", "_id", "node_id")
 _PARENTS = (
     "parent", "parent_id", "parentId", "parent_message_id", "parentMessageId", "parent_message_uuid", "parentUuid",
-    "parent_uuid",
+    "parent_uuid", "reply-to",
 )  # fmt: skip
 _CURRENT = (
     "current_node", "currentId", "currNode", "current_leaf_message_uuid", "currentLeafMessageId", "active_leaf_id",

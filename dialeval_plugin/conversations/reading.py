@@ -24,7 +24,7 @@ from .beside import answer_beside
 from .files import Rows
 from .layouts import find, nearest
 from .layouts.layout import CONVERSATION_IDS, IDS, WHOLE, Layout, Logged, Value, id_of
-from .messages import Fields, at, is_message, left_out_text, numbered_turns, parsed_cell
+from .messages import ASSISTANT, Fields, at, is_message, left_out_text, numbered_turns, parsed_cell, sides_of
 from .order import Branches, Order, current_of, paths
 from .record import Conversation, Kept, Reading, ReadingOptions, TurnChoice, check_choice, id_text, kept_fields
 from .responses import OF_AN_EXAMPLE, QUESTIONS, response_of
@@ -185,7 +185,7 @@ def _aliases(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
 def _is_message_row(value: Mapping[str, Any]) -> bool:
     if value.keys() & {"response", "messages", "conversations", "turns"} or isinstance(value.get("conversation"), list):
         return False
-    inner = value.get("message") or value.get("data") or value.get("payload")
+    inner = parsed_cell(value.get("message") or value.get("data") or value.get("payload"))
     return (
         {"conversation", "text"} <= value.keys()
         or {"speaker", "text"} <= value.keys()
@@ -200,7 +200,7 @@ def is_conversation(value: Mapping[str, Any]) -> bool:
 
 
 def _conversation_of(row: Line) -> str | None:
-    name = next((name for name in _CONVERSATIONS if row.value.get(name) is not None), None)
+    name = next((name for name in _CONVERSATIONS if row.value.get(name) not in (None, "")), None)
     return None if name is None else id_text(row.value[name], f"{row.where}: {name}")
 
 
@@ -278,10 +278,10 @@ def _in_order(
             left_out: Counter[str] = Counter()
             numbered = numbered_turns([(places[place], messages[place]) for place in way], left_out, fields)
             turns, of_turns = tuple(turn for _, turn in numbered), [way[number - 1] for number, _ in numbered]
-            if logged.once is not None and not reading.is_new(turns, logged.once):
+            n_history = sum(place in seen or place < logged.n_history for place in of_turns)
+            if logged.once is not None and not reading.is_new(turns, logged.once, n_history):
                 reading.left_out["repeated conversation"] += 1
                 continue
-            n_history = sum(place in seen or place < logged.n_history for place in of_turns)
             seen.update(way)
             continues = first
             if not n_history and len(turns) > 1:
@@ -375,6 +375,10 @@ def _grouped(layout: str, groups: dict[str | None, list[_Packed]], reading: Read
             valid = [place for place, line in enumerate(lines) if latest.get(str(line.value.get("replaces")), place) == place]
             lines, kept = [lines[place] for place in valid], [kept[place] for place in valid]
         messages = [line.value if is_layout else _message_of_row(line.value) for line in lines]
+        if given is None and not is_layout and sides_of(messages) == {ASSISTANT}:
+            advice = "Put each after its request, and name the conversation of every message."
+            reading.refuse(InputError(f"{lines[0].where}: has answers alone, and nothing says what was asked. {advice}"))
+            continue
         logged = Logged(messages, id, current=current_of(messages[-1]) if is_layout else None)
         yield from _in_order(logged, [line.where for line in lines], kept, layout, reading)
 
@@ -395,10 +399,10 @@ _PART = {"type", "content_type", "parts", "text", "content", "value"}
 
 def _message_of_row(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return the message of a row, whose cells may hold its parts as JSON."""
-    row = {name: one for name, one in value.items() if name not in ("conversation", "id") or isinstance(one, Mapping)}
+    row = {name: one for name, one in value.items() if name != "conversation" or isinstance(one, Mapping)}
     if "speaker" in row and "role" not in row:
         row["speaker"] = row["speaker"] or None
-    for name in ("content", "text", "value", "parts"):
+    for name in ("content", "text", "value", "parts", "message"):
         if isinstance(row.get(name), str) and row[name].lstrip()[:1] in ("{", "["):
             cell = parsed_cell(row[name])
             parts = [cell] if isinstance(cell, Mapping) else cell if isinstance(cell, list) else []

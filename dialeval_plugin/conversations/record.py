@@ -220,11 +220,11 @@ class Reading:
             lines.append(f"without a turn to score: {self.n_silent} of {self.n_conversations} conversations{names}")
         return "".join(f"{line}\n" for line in lines)
 
-    def is_new(self, turns: Sequence[Turn], shared: object) -> bool:
-        """Whether no earlier conversation with the same key `shared` has these turns."""
-        digest = hashlib.blake2b(repr((shared, turns)).encode(errors="surrogatepass"), digest_size=12).digest()
-        is_new = digest not in self._heard
-        self._heard.add(digest)
+    def is_new(self, turns: Sequence[Turn], shared: object, n_history: int) -> bool:
+        """Whether no earlier conversation with the same key `shared` begins with these turns, apart from its history."""
+        digests = _digests(turns, repr(shared))
+        is_new = not digests or digests[-1] not in self._heard
+        self._heard.update(digests[n_history:])
         return is_new
 
     def repeated(self, turns: Sequence[Turn], id: str, name: str) -> tuple[int, str | None]:
@@ -232,16 +232,22 @@ class Reading:
 
         `id` is the conversation's in the log, `name` its own here.
         """
-        digest = hashlib.blake2b(id.encode(), digest_size=12)
-        prefixes = []
-        for turn in turns:
-            digest.update(f"{turn.speaker}\0{turn.text}\0".encode())
-            prefixes.append(digest.digest())
+        prefixes = _digests(turns, id)
         known = [(number, self._begun[prefix]) for number, prefix in enumerate(prefixes[:-1], start=1) if prefix in self._begun]
         n_repeated, first = max(known, default=(0, None))
         for prefix in prefixes[-1:]:
             self._begun.setdefault(prefix, first or f"{self.below}{name}")
         return n_repeated, first
+
+
+def _digests(turns: Sequence[Turn], key: str) -> list[bytes]:
+    """Return a digest of the key and the first turns, for each number of them."""
+    digest = hashlib.blake2b(key.encode(errors="surrogatepass"), digest_size=12)
+    digests = []
+    for turn in turns:
+        digest.update(f"{turn.speaker}\0{turn.text}\0".encode(errors="surrogatepass"))
+        digests.append(digest.digest())
+    return digests
 
 
 def id_text(value: Any, where: str) -> str:

@@ -257,8 +257,8 @@ CASES: dict[str, Case] = {
     "telegram": Case(TELEGRAM, {"1": TALK, "2": [("Ann", TEA), ("Bob", "Yes.")]}, {"service message": 1}),
     "whatsapp": Case(WHATSAPP, {"chat_00000": [("Ann Lee", "Do you like\ntea: green?"), ("Bob", "I do.")]},
                      {"service message": 1, "textless message": 1}, ReadingOptions(layout="whatsapp")),
-    "whatsapp of a phone": Case(WHATSAPP_PHONE, {"chat_00000": [
-        ("Ann", "Messages are encrypted."), ("Ann", "Tea?"), ("Bob", "No")]}, {}, ReadingOptions(layout="whatsapp")),
+    "whatsapp of a phone": Case(WHATSAPP_PHONE, {"chat_00000": [("Ann", "Tea?"), ("Bob", "No")]}, {"textless message": 1},
+                                ReadingOptions(layout="whatsapp")),
     "transcript": Case(f"\n[User]: {TEA}\n[Assistant]: <think>Hm.</think>{DO}\n", {"chat_00000": TALK},
                        {"reasoning passage": 1}),
     "slack": Case(SLACK, {"channel": [("U2", "Lunch?"), ("U1", "Yes.")], "thread 2.0": [("U1", TEA), ("assistant", DO)]},

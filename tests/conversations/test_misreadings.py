@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.conversations.messages import split_dialogue, turn_of
-from dialeval_plugin.conversations.record import ReadingOptions
+from dialeval_plugin.conversations.record import Conversation, ReadingOptions
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.corpora.registry import identify
 from dialeval_plugin.corpora.scored_input import Source
@@ -186,6 +186,73 @@ READ: dict[str, tuple[list[Any], Talk]] = {
         chat(said("assistant", LIKE, date="1/2/2025 1:05 PM"), said("user", TEA, date="1/2/2025 11:59 AM")), ONE,
     ),
     "HTML after a thought": (chat(said("user", TEA), said("assistant", f"<think>Hm.</think><p>{LIKE}</p>")), ONE),
+    "what was annotated of a text": (
+        chat({"speaker": "USER", "text": TEA, "segments": [{"text": "tea", "annotations": []}]},
+             {"speaker": "ASSISTANT", "text": LIKE, "segments": []}),
+        ONE,
+    ),
+    "calls of tools as Llama writes them": (
+        chat(said("user", TEA), said("assistant", "[find_tea(kind='green')]"), said("ipython", "42"),
+             said("assistant", '{"name": "find_tea", "parameters": {"kind": "green"}}'), said("ipython", "42"),
+             said("assistant", LIKE)),
+        ONE,
+    ),
+    "deleted as a letter, or by the time": (
+        chat(said("user", TEA), said("assistant", "Hm.", deleted="t"), said("assistant", "Hm.", deleted_at="2026-01-01"),
+             said("assistant", LIKE, deleted="f", deleted_at=None)),
+        ONE,
+    ),
+    "an error as an object": (
+        chat(said("user", TEA), said("assistant", "Too many requests.", error={"code": 429}), said("assistant", LIKE)), ONE,
+    ),
+    "a transcript of audio": (
+        [{"items": [said("user", [{"type": "input_audio", "transcript": TEA}]),  # type: ignore[arg-type]
+                    said("assistant", [{"type": "output_audio", "transcript": LIKE}])]}],  # type: ignore[arg-type]
+        ONE,
+    ),
+    "an answer of the Responses API next to its input": (
+        [{"input": [said("user", TEA)], "response": {"object": "response", "output": [said("assistant", LIKE)]}}], ONE,
+    ),
+    "a stored completion": (
+        [{"object": "chat.completion", "input": [said("user", TEA)], "choices": [{"message": said("assistant", LIKE)}]}], ONE,
+    ),
+    "calls of tools of any kind among items": (
+        [{"data": [said("user", TEA), {"type": "web_search_call", "id": "w"}, said("assistant", LIKE)]}], ONE,
+    ),
+    "a search of spans of Datadog": (
+        [{"data": [{"type": "span", "attributes": {"input": {"messages": [said("user", TEA)]},
+                                                   "output": {"messages": [said("assistant", LIKE)]}}}]}],
+        ONE,
+    ),
+    "a step of a trace that repeats the whole": (
+        [{"id": id, "traceId": "t", "type": kind, "input": given, "output": said("assistant", LIKE)}
+         for id, kind, given in (("o", "SPAN", TEA), ("p", "GENERATION", [said("system", "Be kind."), said("user", TEA)]))],
+        ONE,
+    ),
+    "a thread's history, which begins with its last state": (
+        [{"values": {"messages": [*ASKED, said("assistant", BREW)][:n]}, "config": {"configurable": {"thread_id": "t"}}}
+         for n in (4, 3, 2, 1)],
+        TWO,
+    ),
+    "messages as JSON in a table": (
+        [{"id": n, "session_id": "s", "message": json.dumps({"type": kind, "content": text})}
+         for n, (kind, text) in enumerate((("human", TEA), ("ai", LIKE)))],
+        ONE,
+    ),
+    "what a message says of itself in blocks of another list": (
+        [{"indexedDB": {"topics": [{"id": "t", "messages": [
+            {"id": "1", "role": "user", "blocks": ["a"]}, {"id": "2", "role": "assistant", "blocks": ["b"]}]}],
+            "message_blocks": [{"id": "a", "messageId": "1", "type": "main_text", "content": TEA},
+                               {"id": "b", "messageId": "2", "type": "main_text", "content": LIKE}]}}],
+        ONE,
+    ),
+    "parts of a message of Pydantic AI that are a tool's": (
+        [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": TEA}]},
+         {"kind": "request", "parts": [{"part_kind": "tool-return", "content": "42"}, {"part_kind": "retry-prompt",
+                                                                                      "content": "Again."}]},
+         {"kind": "response", "parts": [{"part_kind": "text", "content": LIKE}]}],
+        ONE,
+    ),
     "turns in an object": ([{"conversation": {"id": "c", "log": [said("user", TEA), said("assistant", LIKE)]}}], ONE),
     "how the request went, next to a question": (chat(*ASKED[:2], result="success", message="ok"), ONE),
     "messages of which some look like those of a product": (
@@ -203,6 +270,19 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         chat({**said("user", TEA), "id": "1", "parent": None}, {**said("assistant", "No idea."), "id": "2", "parent": "1"},
              {**said("assistant", LIKE), "id": "3", "parent": "1"}),
         "by --branches all.",
+    ),
+    "which answer to a message": (
+        [{"id": id, "conversation_id": "c", "speaker": who, "text": text, "reply-to": to}
+         for id, who, text, to in (("1", "Ann", TEA, None), ("2", "Bo", LIKE, "1"), ("3", "Cy", "No.", "1"))],
+        "by --branches all.",
+    ),
+    "answers without their questions": (
+        [{"model": "m", "message": said("assistant", LIKE), "done": True}],
+        "has answers alone, and nothing says what was asked. Put each after its request, and name the conversation of every",
+    ),
+    "a conversation that is named once": (
+        [{"conversation_id": id, **said(role, text)} for id, role, text in (("c", "user", TEA), ("", "assistant", LIKE))],
+        "has no conversation, which other rows have. Name the conversation of every message.",
     ),
     "which order": (
         chat(*(said(role, text, created_at=f"2025-01-01T10:0{minute}:00Z")
@@ -437,6 +517,74 @@ def test_a_caption_of_whatsapp_is_said_without_the_name_of_its_file(tmp_path: Pa
         f"05/02/22, 8:06 pm - Ann: IMG-1.jpg (file attached)\n{TEA}\n05/02/22, 9:08 pm - Bo: {LIKE}\n", encoding="utf-8"
     )
     assert talk(Source(str(path), ReadingOptions(layout="whatsapp"))) == ONE
+
+
+@pytest.mark.parametrize(
+    ("media", "deleted", "edited"),
+    [
+        ("<Medien ausgeschlossen>", "Diese Nachricht wurde gelöscht.", "<Diese Nachricht wurde bearbeitet.>"),
+        ("<Multimedia omitido>", "Eliminaste este mensaje.", "<Se editó este mensaje.>"),
+        ("<Mídia oculta>", "Mensagem apagada", "<Mensagem editada>"),
+        ("IMG-1.jpg (Datei angehängt)", "Ce message a été supprimé", "<Ce message a été modifié>"),
+        ("\u200eBild weggelassen", "\u200eDu hast diese Nachricht gelöscht.", "\u200e<Diese Nachricht wurde bearbeitet.>"),
+    ],
+)
+def test_what_whatsapp_says_in_another_language_is_not_said_by_people(
+    media: str, deleted: str, edited: str, tmp_path: Path
+) -> None:
+    said_by = [("Ann", f"{TEA} {edited}"), ("Bo", media), ("Bo", deleted), ("Bo", LIKE)]
+    lines = [f"01.01.26, 10:0{minute} - {who}: {text}" for minute, (who, text) in enumerate(said_by)]
+    (path := tmp_path / "chat.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert talk(Source(str(path), ReadingOptions(layout="whatsapp"))) == ONE
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "before"),
+    [("call.srt", "", "{0}\n00:00:0{0},000 --> 00:00:09,000\n"), ("call.vtt", "WEBVTT\n\n", "00:0{0}.000 --> 00:09.000\n")],
+)
+def test_numbers_and_times_of_subtitles_are_not_said(name: str, head: str, before: str, tmp_path: Path) -> None:
+    cues = [f"{before.format(n)}{who}: {text}\n\n" for n, (who, text) in enumerate((("User", TEA), ("Agent", LIKE)), start=1)]
+    (path := tmp_path / name).write_text(head + "".join(cues), encoding="utf-8")
+    assert talk(Source(str(path), ReadingOptions(layout="transcript"))) == ONE
+
+
+def test_messages_of_a_table_are_from_me_only_if_they_say_so(tmp_path: Path) -> None:
+    (path := tmp_path / "log.csv").write_text(f'is_from_me,text,handle_id\n0,{TEA},+1\n1,"{LIKE}",\n', encoding="utf-8")
+    (one,) = Source(str(path), ReadingOptions(layout="imessage")).conversations()
+    assert isinstance(one, Conversation)
+    assert [turn.speaker for turn in one.turns] == ["+1", "me"]
+
+
+def test_a_quotation_of_matrix_is_not_said_again(tmp_path: Path) -> None:
+    reply = {"m.in_reply_to": {"event_id": "1"}}
+    room = {"messages": [
+        {"type": "m.room.message", "sender": who, "event_id": id, "content": {"msgtype": "m.text", "body": text, **more}}
+        for who, id, text, more in (("@a:x", "1", TEA, {}), ("@b:x", "2", f"> <@a:x> {TEA}\n\n{LIKE}", {"m.relates_to": reply}))
+    ]}  # fmt: skip
+    assert talk(Source(str(written([room], tmp_path)), ReadingOptions(layout="matrix"))) == ONE
+
+
+@pytest.mark.parametrize(
+    ("layout", "row"),
+    [
+        ("ultrachat", {"data": "tea"}),
+        ("soda", {"speakers": "ab", "dialogue": "cd"}),
+        ("coqa", {"story": "s", "questions": "ab", "answers": "cd"}),
+        ("blended-skill-talk", {"personas": [], "previous_utterance": "ab", "free_messages": "c", "guided_messages": "d"}),
+        ("text-generation-webui", {"internal": "ab", "visible": "ab"}),
+        ("text-generation-webui", {"internal": ["ab"], "visible": ["ab"]}),
+        ("mt-bench", {"question_id": 1, "turns": "ab", "choices": [{"turns": "cd"}]}),
+        ("abcd", {"convo_id": 1, "original": ["ab", "cd"]}),
+        ("persona-candidates", {"utterances": [{"history": "ab", "candidates": ["cd"]}]}),
+        ("parlai-conversations", {"dialog": ["ab", "cd"]}),
+        ("lm-eval-samples", {"doc_id": 1, "arguments": ["ab"], "resps": [["cd"]]}),
+        ("lm-eval-samples", {"doc_id": 1, "arguments": [["ab"]], "resps": ["cd"]}),
+        ("dialogflow", {"queryResult": {"queryText": "ab", "responseMessages": [{"text": {"text": "cd"}}]}}),
+    ],
+)
+def test_letters_of_a_text_are_no_messages(layout: str, row: dict[str, Any], tmp_path: Path) -> None:
+    source = Source(str(written([row], tmp_path)), ReadingOptions(layout=layout))
+    assert f"is not as the layout {layout!r}" in refusal(source.read, "turn")
 
 
 def test_usual_names_take_nothing_from_a_table_that_is_read_as_it_is(tmp_path: Path) -> None:

@@ -312,6 +312,23 @@ WRITERS: dict[str, Writer] = {
         for n, (role, text) in enumerate(spoken(turns))],
     "chatbox": lambda turns, id: {"id": id, "messages": [{"id": f"m{n}", "role": role, "contentParts": [{"type": "text",
         "text": text}]} for n, (role, text) in enumerate(turns) if role in ("system", *SPOKEN)]},
+    "chatbox of a backup": lambda turns, id: {"__exported_items": ["conversations"], "chat-sessions-list": [{"id": id}],
+        f"session:{id}": {"id": id, "messages": [{"role": "user" if role == "user" else "assistant", "contentParts": [
+        {"type": "reasoning" if role == "thinking" else "text", "text": text}]} for role, text in turns
+        if role in ("thinking", *SPOKEN)]}},
+    "big-agi": lambda turns, id: {"id": id, "systemPurposeId": "Generic", "messages": [{"id": f"m{n}", "role": role,
+        "created": n, "fragments": [{"ft": "content", "fId": "f", "part": {"pt": "text", "text": text}}]}
+        for n, (role, text) in enumerate(turns) if role in ("system", *SPOKEN)]},
+    "zed": lambda turns, id: {"id": id, "version": "0.3.0", "messages": [{"User" if role == "user" else "Agent": {"content": [
+        {"Thinking": {"text": text, "signature": None}} if role == "thinking" else {"ToolUse": {"id": "t", "name": text}}
+        if role == "tool" else {"Text": text}], "tool_results": {}}} for role, text in turns if role != "system"]},
+    "amazon-q": lambda turns, id: {"conversation_id": id, "next_message": None, "transcript": ["> tea"], "history": [
+        {"user": {"content": {"Prompt": {"prompt": asked}}}, "assistant": {"Response": {"message_id": "m", "content": said}}}
+        for asked, said in pairs(turns)]},
+    "codex of its app server": lambda turns, id: {"thread": {"id": id, "preview": "Tea", "turns": [{"id": "1", "items": [
+        {"user": {"type": "userMessage", "content": [{"type": "text", "text": text}]}, "thinking": {"type": "reasoning",
+        "summary": [text]}, "tool": {"type": "commandExecution", "command": text}}.get(role, {"type": "agentMessage",
+        "text": text}) for role, text in turns if role != "system"]}]}},
     "chatbox of UiPath": lambda turns, id: {"id": id, "messages": [{"role": role, "contentParts": [{"mimeType": "text/plain",
         "data": {"inline": text}}]} for role, text in spoken(turns)]},
     "copilot-cli": lambda turns, id: [{"type": kind, "data": {"content": text, "sessionId": id}, "id": f"e{n}",

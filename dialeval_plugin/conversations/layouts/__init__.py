@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from dialeval_plugin.conversations.messages import USER, has_both_sides, is_message, parsed_cell
+from dialeval_plugin.conversations.messages import ASSISTANT, USER, is_message, parsed_cell, sides_of
 from dialeval_plugin.conversations.order import current_of
 from dialeval_plugin.core.errors import InputError, unknown_name
 
@@ -32,10 +32,12 @@ from .layout import (
     listed,
     messages_of,
     required_list,
+    trace_of,
 )
 
 _EXCHANGES = (
-    ("input", "output"), ("inputs", "outputs"), ("request", "response"), ("prompt_messages", "completion_message"),
+    ("input", "output"), ("input", "response"), ("input", "choices"),
+    ("inputs", "outputs"), ("request", "response"), ("prompt_messages", "completion_message"),
     ("prompt", "completion"), ("prompt", "response"), ("input_messages", "output_messages"),
 )  # fmt: skip
 
@@ -76,7 +78,7 @@ def _read_exchange(value: Value) -> list[Logged]:
                 "--columns messages=messages, or take one of the two out."
             )
         return [Logged(logged.messages[: logged.n_history], logged.id)]
-    return [logged]
+    return [logged._replace(once=trace_of(value))]
 
 
 def _whole_name(value: Value) -> str | None:
@@ -132,7 +134,11 @@ def _only_list(value: Value, is_wanted: Callable[[list[Any]], bool]) -> list[Any
 
 def _under_another_name(value: Value) -> list[Any]:
     """Return the only conversation in an object, whatever it is called; [] if something else may be another answer."""
-    return [] if any(value.get(name) for name in _OF_ANSWERS) else _only_list(value, has_both_sides)
+    return (
+        []
+        if any(value.get(name) for name in _OF_ANSWERS)
+        else _only_list(value, lambda one: {USER, ASSISTANT} <= sides_of(one))
+    )
 
 
 _OF_ANSWERS = {name for names in _EXCHANGES for name in names} | {*ANSWERS, "question", "query", "instruction", "text"}
@@ -152,7 +158,7 @@ LAYOUTS: list[Layout] = [
     *map(
         _list_under,
         ("data", "conversations", "samples", "chats", "data.chats", "dialogues", "items", "rows", "results", "simulations",
-         "sessions", "threads", "chat-next-web-store.sessions"),
+         "sessions", "threads", "chat", "chat-next-web-store.sessions"),
     ),
     Layout(
         "pairs", "turns that are lists of a question and its answer, as of Gradio",

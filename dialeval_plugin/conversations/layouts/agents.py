@@ -15,7 +15,7 @@ from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, Fiel
 
 from .layout import CONVERSATION_IDS, Layout, Value, as_message, has, plain, said
 
-_PYDANTIC_AI = {"system-prompt": SYSTEM, "user-prompt": USER, "text": ASSISTANT}
+_PYDANTIC_AI = {"system-prompt": SYSTEM, "user-prompt": USER, "text": ASSISTANT, "thinking": "thinking"}
 
 
 def _adk(event: Any) -> Any:
@@ -26,10 +26,8 @@ def _adk(event: Any) -> Any:
 
 
 def _pydantic_ai(message: Value) -> list[Value]:
-    """Return the parts of a message; those that nobody says, such as calls of tools, have their kind as role."""
-    return [
-        as_message(_PYDANTIC_AI.get(part["part_kind"], part["part_kind"]), part.get("content")) for part in message["parts"]
-    ]
+    """Return the parts of a message; those that nobody says are thoughts, or calls of tools and their results."""
+    return [as_message(_PYDANTIC_AI.get(part["part_kind"], "tool"), part.get("content")) for part in message["parts"]]
 
 
 def _semantic_kernel(message: Value) -> Value:

@@ -37,9 +37,11 @@ from .layout import (
     as_message,
     ask_who,
     earlier,
+    elements,
     exchange,
     flat,
     id_of,
+    list_at,
     listed,
     messages_at,
     messages_of,
@@ -257,11 +259,11 @@ def _has_numbered(value: Value) -> bool:
 
 def _persona_candidates(value: Value) -> list[Logged]:
     last = value["utterances"][-1]
-    return [Logged(alternating([*last["history"], last["candidates"][-1]]), id_of(value))]
+    return [Logged(alternating([*elements(last["history"]), elements(last["candidates"])[-1]]), id_of(value))]
 
 
 def _abcd(value: Value) -> list[Logged]:
-    turns = (("event" if speaker == "action" else speaker, text) for speaker, text in value["original"])
+    turns = (("event" if speaker == "action" else speaker, text) for speaker, text in map(elements, value["original"]))
     return [Logged([as_message(*turn) for turn in turns], value["convo_id"])]
 
 
@@ -272,18 +274,19 @@ def _wizard(value: Value) -> list[Logged]:
 
 
 def _blended(value: Value) -> list[Logged]:
-    seeds = value.get("previous_utterance") or [value[f"{who}_turker_utterance"] for who in ("free", "guided")]
+    seeds = elements(value.get("previous_utterance") or [value[f"{who}_turker_utterance"] for who in ("free", "guided")])
     if "dialog" in value:
-        texts = [text for _, text in value["dialog"]]
+        texts = [text for _, text in map(elements, value["dialog"])]
     else:
-        texts = [text for pair in zip(value["free_messages"], value["guided_messages"], strict=True) for text in pair]
+        both = (elements(value[f"{who}_messages"]) for who in ("free", "guided"))
+        texts = [text for pair in zip(*both, strict=True) for text in pair]
     return [Logged(alternating([*seeds, *texts], ("free", "guided")), id_of(value))]
 
 
 def _coqa(value: Value) -> Iterator[Logged]:
     for one in value.get("data") or [value]:
         answers = one["answers"]["input_text"] if isinstance(one["answers"], Mapping) else one["answers"]
-        said = (text for pair in zip(one["questions"], answers, strict=True) for text in pair)
+        said = (text for pair in zip(elements(one["questions"]), elements(answers), strict=True) for text in pair)
         yield Logged(alternating(text["input_text"] if isinstance(text, Mapping) else text for text in said), id_of(one))
 
 
@@ -435,13 +438,17 @@ LAYOUTS = [
     ),
     Layout(
         "soda", "SODA", lambda value: _is_list_of(value["dialogue"], str) and _is_list_of(value["speakers"], str),
-        lambda value: [Logged([as_message(*one) for one in zip(value["speakers"], value["dialogue"], strict=True)])],
+        lambda value: [
+            Logged([as_message(*one) for one in zip(elements(value["speakers"]), elements(value["dialogue"]), strict=True)])
+        ],
         open_question=ask_who("soda", "SODA"),
     ),
     Layout(
         "parlai-conversations", "conversations that ParlAI saves",
         lambda value: _is_list_of(value["dialog"][:1], list),
-        lambda value: [Logged([one for pair in value["dialog"] for one in pair], id_of(value), fields=Fields("id", "text"))],
+        lambda value: [
+            Logged([one for pair in value["dialog"] for one in elements(pair)], id_of(value), fields=Fields("id", "text"))
+        ],
     ),
     Layout(
         "parlai", "ParlAI's text", "parlai[]", messages_at("parlai"), rows=_parlai_lines,
@@ -459,7 +466,7 @@ LAYOUTS = [
     Layout(
         "ultrachat", "UltraChat as it was first published",
         lambda value: _is_list_of(value["data"], str),
-        lambda value: [Logged(alternating(value["data"]), id_of(value))],
+        lambda value: [Logged(alternating(list_at(value, "data")), id_of(value))],
         open_question=_WITHOUT_SPEAKERS.format("UltraChat", "ultrachat"),
     ),
     Layout(

@@ -13,16 +13,16 @@ from typing import Any
 from dialeval_plugin.conversations.messages import alternating, at
 from dialeval_plugin.core.errors import InputError
 
-from .layout import Layout, Logged, Value, exchange, exchange_at, has, id_of, listed, messages_at, plain, shape, texts
+from .layout import Layout, Logged, Value, elements, exchange, exchange_at, has, id_of, listed, messages_at, plain, shape, texts
 
 
 def _lm_eval(value: Value) -> Iterator[Logged]:
     arguments = value["arguments"]
     first = next(iter(arguments.values())) if isinstance(arguments, Mapping) else arguments[0]
-    prompt = first["arg_0"] if isinstance(first, Mapping) else first[0]
+    prompt = first["arg_0"] if isinstance(first, Mapping) else elements(first)[0]
     while isinstance(prompt, list) and len(prompt) == 1 and not isinstance(prompt[0], Mapping):
         prompt = prompt[0]
-    for answer in value["resps"][0]:
+    for answer in elements(value["resps"][0]):
         if not isinstance(answer, str):
             raise InputError(
                 "holds likelihoods of given answers, and nothing that a model said. "
@@ -58,7 +58,7 @@ def _mt_bench(value: Value) -> list[Logged]:
         )
     conversations = []
     for choice in choices:
-        pairs = zip(asked, choice["turns"], strict=False)
+        pairs = zip(elements(asked), elements(choice["turns"]), strict=False)
         said = (one["content"] if isinstance(one, Mapping) else one for pair in pairs for one in pair)
         conversations.append(Logged(alternating(said), value.get("answer_id") or value["question_id"]))
     return conversations

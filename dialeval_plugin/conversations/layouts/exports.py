@@ -18,7 +18,7 @@ from typing import Any
 from dialeval_plugin.conversations.messages import ASSISTANT, USER, alternating, at, is_silent, plain_text
 from dialeval_plugin.conversations.order import current_of
 
-from .layout import Layout, Logged, Value, as_message, flat, has, id_of, list_at, listed, messages_at, plain, said
+from .layout import Layout, Logged, Value, as_message, elements, flat, has, id_of, list_at, listed, messages_at, plain, said
 
 _UNSEEN = {
     "thoughts": "reasoning", "reasoning_recap": "reasoning", "model_editable_context": "developer",
@@ -121,6 +121,9 @@ def _chatbox(message: Any) -> Any:
     return {**message, "content": parts}
 
 
+_chatbox_session = messages_at("messages", each=_chatbox)
+
+
 def _sillytavern(value: Value) -> Value | str:
     if "mes" not in value:
         return ""  # the first row describes the chat as a whole
@@ -140,7 +143,7 @@ def _answers_chosen(messages: list[Any], blocks: Mapping[object, list[Any]]) -> 
     n_answers = Counter(one.get("askId") for one in messages)
     found = []
     for one in messages:
-        message = {**one, "content": blocks.get(one["id"]) or one.get("content")}
+        message = {**one, "blocks": None, "content": blocks.get(one["id"]) or one.get("content")}
         if one.get("askId") and n_answers[one["askId"]] > 1:
             message |= {"if_chosen": bool(one.get("foldSelected") or one.get("useful")), "turn": one["askId"]}
         found.append(message)
@@ -201,6 +204,30 @@ def _codex(value: Value) -> Value | str:
     text = "".join(str(part.get("text", "")) for part in payload["content"])
     role = "developer" if payload["role"] == USER and _INJECTED.match(text) else payload["role"]
     return {**payload, "timestamp": value.get("timestamp"), "role": role}
+
+
+def _codex_thread(value: Value) -> list[Logged]:
+    roles = {"userMessage": USER, "agentMessage": ASSISTANT}
+    items = [item for turn in list_at(value, "thread.turns") for item in turn["items"]]
+    messages = [{"role": roles.get(one["type"], "event"), "content": one.get("text", one.get("content"))} for one in items]
+    return [Logged(messages, at(value, "thread.id"))]
+
+
+def _amazon_q(value: Value) -> list[Logged]:
+    turns = list_at(value, "history")
+    paths = (USER, "user.content.Prompt.prompt"), (ASSISTANT, "assistant.Response.content")
+    return [Logged([as_message(role, at(turn, path)) for turn in turns for role, path in paths], id_of(value))]
+
+
+def _big_agi(message: Any) -> Any:
+    parts = [{"type": one["part"]["pt"], **one["part"]} for one in message["fragments"]]
+    return {"role": message["role"], "content": parts or None, "created_at": message.get("created")}
+
+
+def _zed(message: Any) -> Any:
+    ((name, inner),) = message.items()
+    parts = [{"type": kind.lower(), "text": one} for part in inner["content"] for kind, one in part.items()]
+    return {"role": USER if name == "User" else ASSISTANT, "content": parts or None}
 
 
 def _copilot(row: Value) -> Value:
@@ -292,6 +319,13 @@ LAYOUTS = [
         "Author Conversation Message | Author ChatName MessageContent CreatedAt", message=_copilot,
     ),
     plain("character-ai", "a chat of Character.AI", "turns", "author", "candidates", each=_character_ai),
+    plain("big-agi", "chats of big-AGI", "messages", "role", "fragments", each=_big_agi),
+    plain("zed", "a thread of Zed", "messages", "User", each=_zed),
+    Layout(
+        "amazon-q", "chats of the command lines of Amazon Q and Kiro", read=_amazon_q,
+        recognises=lambda value: has(value["history"][0]["user"], "content") and "assistant" in value["history"][0],
+    ),
+    Layout("codex", "a thread of Codex's app server", "thread.turns[items]", _codex_thread),
     Layout("perplexity", "a thread of Perplexity", "entries[query] | entries[query_str]", _perplexity),
     Layout("grok", "a conversation of Grok's export", "conversation{} responses[response]", _grok),
     plain(
@@ -299,6 +333,10 @@ LAYOUTS = [
         each=said("role", "say", {"Prompt": USER, "Response": ASSISTANT}),
     ),
     Layout("aider", "a history of aider", lambda value: False, rows=_aider_rows, message=lambda value: value),
+    Layout(
+        "chatbox", "a backup of Chatbox", "__exported_items",
+        lambda value: [one for name in value if name.startswith("session:") for one in _chatbox_session(value[name])],
+    ),
     plain("chatbox", "a session of Chatbox, or messages of UiPath", "messages", "role", "contentParts", each=_chatbox),
     Layout("librechat", "LibreChat's export", "messagesTree[] | messages[isCreatedByUser]", _librechat),
     Layout("llama.cpp", "the export of llama.cpp's web page", "conv{} messages[]", messages_at("messages", id="conv.id")),
@@ -309,7 +347,10 @@ LAYOUTS = [
     Layout(
         "text-generation-webui", "a chat of text-generation-webui", "internal[] visible[]",
         lambda value: [
-            Logged([one for one in alternating(itertools.chain(*value["internal"])) if one["content"] != _NO_REQUEST])
+            Logged([
+                one for one in alternating(itertools.chain(*map(elements, list_at(value, "internal"))))
+                if one["content"] != _NO_REQUEST
+            ])
         ],
     ),
     plain("lm-studio", "a conversation of LM Studio", "messages", "versions", each=_lm_studio),

@@ -158,11 +158,16 @@ def required_list(values: Any, where: str, what: str) -> list[Any]:
     return elements
 
 
+def elements(value: Any) -> list[Any]:
+    """Return the elements of a list; raise a TypeError for anything else, such as a text, whose letters are no messages."""
+    if (found := listed(value)) is None:
+        raise TypeError
+    return found
+
+
 def list_at(value: Value, path: str) -> list[Any]:
     """Return the elements of the list at a path; raise a TypeError if there is none."""
-    if (elements := listed(at(value, path))) is None:
-        raise TypeError
-    return elements
+    return elements(at(value, path))
 
 
 def messages_at(
@@ -335,13 +340,19 @@ def _content(message: Any) -> Any:
     return next((held[name] for name in ("content", "parts", "text") if name in held), None)
 
 
+def trace_of(value: Value) -> object:
+    """Return a key of the trace of which a request is a part, as are the steps that repeat it; None without one."""
+    id = next((value[name] for name in ("trace_id", "traceId", "root_span_id") if value.get(name)), None)
+    return None if id is None else ("trace", id)
+
+
 def exchange_at(name: str, about: str, request: str, answer: str, *marks: str, open_question: str = "") -> Layout:
     """Return a layout of requests and answers at these paths, for objects that also have the fields `marks`."""
 
     def read(value: Value) -> list[Logged]:
         if at(value, answer) is None:
             return [Logged([], left_out="request without an answer")]
-        return exchange(at(value, request), at(value, answer), id_of(value))
+        return [one._replace(once=trace_of(value)) for one in exchange(at(value, request), at(value, answer), id_of(value))]
 
     return Layout(
         name=name, about=about, read=read, open_question=open_question,

@@ -30,17 +30,29 @@ _WHATSAPP = re.compile(
     re.DOTALL,
 )
 _WHATSAPP_MEDIA = re.compile(
-    r"(?:<Media omitted>|<attached: .*>|[^\n]+ \(file attached\)"
-    r"|(?:image|video|audio|sticker|GIF|document|Contact card) omitted"
-    r"|(?:This message was|You) deleted(?: this message)?\.?|null)(?:\n|\Z)"
+    r"(?:<[^<>\n]*\w\w[: ][^<>\n]*>|[^\n]+ \(file attached\)"
+    r"|[^\n]+\.(?:jpe?g|png|webp|gif|mp4|3gp|mov|opus|m4a|mp3|aac|pdf|docx?|xlsx?|pptx?|vcf) \([^()\n]+\)"
+    r"|(?:image|video|audio|sticker|GIF|document|Contact card) omitted|null"
+    r"|(?:This message was|You) deleted(?: this message)?\.?|(?:Du hast )?[Dd]iese Nachricht (?:wurde )?gelöscht\."
+    r"|(?:Se eliminó|Eliminaste) este mensaje\.?|Mensagem apagada|Você apagou esta mensagem\.?"
+    r"|(?:Ce message a été supprimé|Vous avez supprimé ce message)\.?"
+    r"|(?:Questo messaggio è stato eliminato|Hai eliminato questo messaggio)\.?"
+    r"|(?:Dit bericht is verwijderd|Je hebt dit bericht verwijderd)\.?)(?:\n|\Z)"
 )
-"""The first line of a message without words; a caption may follow."""
+"""The first line of a message without words, in several languages; a caption may follow."""
+_WHATSAPP_END = re.compile(r" *<\w+(?:(?: \w+)+\.?|: [^<>\n]+)>\Z")
+"""`<This message was edited>` or `<attached: 1.jpg>` at the end of a message, in any language."""
 _MARK = re.compile(
     r"(?:#{1,6} +)?(?:\*\*|__|\[|<)?(user|human|you|customer|assistant|ai|bot|chatbot|gpt|chatgpt|agent|system)(?: said)?"
     r"(?:(?:\*\*|__|\]|>)?:(?:\*\*|__)?|(?:\*\*)?(?=\s*$))",
     re.IGNORECASE,
 )
 """The speaker at the beginning of a line: `User:`, `**User:**`, `[User]:`, `You said:`, or a heading `## User`."""
+_MATRIX_QUOTE = re.compile(r"(?:> [^\n]*\n)+\n")
+"""The quotation of the message that is answered, which Matrix writes before the answer."""
+_FIRST_LINE = re.compile(r"[^\n]*\n?")
+_CUE = re.compile(r"(?:\d+:)?\d\d:\d\d[.,]\d{3} --> ")
+"""The times of a subtitle (SubRip, WebVTT)."""
 _PREAMBLE = "text before the first message"
 _DIRECTION_MARKS = dict.fromkeys(map(ord, "\u200e\u200f\u202a\u202c\ufeff"))
 _WHATSAPP_SPACES = {0x202F: " ", 0xA0: " "}
@@ -64,7 +76,7 @@ def _telegram_message(message: Any, chat: Value) -> Any:
 
 def _whatsapp_rows(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
     """Yield the messages of WhatsApp's text, each with its first line; further lines belong to the same message."""
-    begun: tuple[int, dict[str, str | None]] | None = None
+    begun: tuple[int, dict[str, Any]] | None = None
     for number, given in enumerate(lines, start=1):
         line = given.rstrip("\r\n").translate(_DIRECTION_MARKS)
         match = _WHATSAPP.fullmatch(line.translate(_WHATSAPP_SPACES))
@@ -73,7 +85,9 @@ def _whatsapp_rows(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
         elif match is not None:
             if begun is not None:
                 yield begun
-            begun = number, {"speaker": match["speaker"], "text": line[match.start("text") :]}
+            # This mark begins what WhatsApp itself says of a message in any language: it is an image, or deleted.
+            is_note = match["speaker"] is not None and f"{match['speaker']}: \u200e" in given
+            begun = number, {"speaker": match["speaker"], "text": line[match.start("text") :], "is_note": is_note}
     if begun is not None:
         yield begun
 
@@ -81,8 +95,8 @@ def _whatsapp_rows(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
 def _whatsapp(value: Value) -> Value:
     if not value["speaker"]:
         return _SERVICE
-    text = value["text"].replace("<This message was edited>", "").strip()
-    media = _WHATSAPP_MEDIA.match(text)
+    text = _WHATSAPP_END.sub("", value["text"].strip())
+    media = _FIRST_LINE.match(text) if value["is_note"] else _WHATSAPP_MEDIA.match(text)
     return as_message(value["speaker"], text[media.end() :] if media else text)
 
 
@@ -93,8 +107,12 @@ def transcript_rows(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
     a third role at the beginning of a line belong to a message.
     """
     first, role, texts = 1, "", [""]
-    style, speakers = "", set[str]()
+    style, speakers, has_cues = "", set[str](), False
     for number, line in enumerate(lines, start=1):
+        if _CUE.match(line) and (has_cues := has_cues or not role):
+            if texts and texts[-1].strip().isdecimal():
+                texts.pop()  # the number of the subtitle
+            continue
         match = _MARK.match(line)
         name = match[1].lower() if match else ""
         own = _style(match) if match and ("#" in match[0] or match[0].endswith((":", "*", "_"))) else ""
@@ -156,6 +174,8 @@ def _matrix_message(event: Any) -> Any:
     if event["type"] != "m.room.message" or at(content.get("m.relates_to"), "rel_type") == "m.replace":
         return {**event, **_SERVICE}  # an edit repeats its message, which has the new text already
     text = content.get("body") if content.get("msgtype") in ("m.text", "m.notice", "m.emote") else None
+    if text and has(content.get("m.relates_to"), "m.in_reply_to"):
+        text = _MATRIX_QUOTE.sub("", text)
     return as_message(event["sender"], text, id=event["event_id"], timestamp=event.get("origin_server_ts"))
 
 
@@ -193,7 +213,8 @@ def _signal(value: Value) -> Value | str:
 def _imessage(value: Value) -> Value:
     other = value.get("handle_id") or value.get("phone_number") or value.get("sender") or "them"
     chat = value.get("chat_identifier") or value.get("chat_id") or value.get("group_chat_name")
-    return as_message("me" if value["is_from_me"] else str(other), value.get("text"), conversation=chat, date=value.get("date"))
+    speaker = "me" if str(value["is_from_me"]).lower() in ("1", "true") else str(other)
+    return as_message(speaker, value.get("text"), conversation=chat, date=value.get("date"))
 
 
 def _of_people(name: str, about: str, recognises: Callable[[Value], bool] | str, who: str = "", **others: Any) -> Layout:

@@ -14,7 +14,7 @@ from typing import Any
 
 from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, Fields, at, plain_text
 
-from .layout import Layout, Logged, Value, as_message, has, id_of, list_at, plain, said
+from .layout import Layout, Logged, Value, as_message, elements, has, id_of, list_at, plain, said
 
 _INTERCOM = {"user": USER, "lead": USER, "contact": USER, "bot": ASSISTANT, "admin": "agent", "team": "agent"}
 _CHATWOOT = {0: USER, 1: ASSISTANT, 2: "event", 3: ASSISTANT, "incoming": USER, "outgoing": ASSISTANT, "activity": "event",
@@ -66,7 +66,7 @@ def _segment(segment: Any) -> Any:
 
 def _dialogflow(value: Value) -> list[Value]:
     result = value["queryResult"]
-    texts = [text for one in result.get("responseMessages") or () for text in at(one, "text.text") or ()]
+    texts = [text for one in result.get("responseMessages") or () for text in elements(at(one, "text.text") or [])]
     question = result.get("queryText") or result.get("text")
     answer = result.get("fulfillmentText") or "\n".join(texts)
     session = {"conversation": value.get("session")}

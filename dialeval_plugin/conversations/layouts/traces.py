@@ -13,14 +13,14 @@ from typing import Any
 
 from dialeval_plugin.conversations.messages import at, parsed_cell
 
-from .layout import Layout, Logged, Value, exchange, exchange_at, has, id_of, listed, plain
+from .layout import Layout, Logged, Value, exchange, exchange_at, has, id_of, list_at, listed, plain
 
 _SPANS = (
     ("gen_ai.input.messages", "gen_ai.output.messages"), ("gen_ai.prompt", "gen_ai.completion"),
     ("llm.input_messages", "llm.output_messages"), ("mlflow.spanInputs", "mlflow.spanOutputs"),
-    ("request_data", "response_data"), ("input.value", "output.value"),
+    ("request_data", "response_data"), ("input.messages", "output.messages"), ("input.value", "output.value"),
 )  # fmt: skip
-"""Attributes with a request and its answer: OpenTelemetry's new and old, OpenInference's, MLflow's, Logfire's, texts."""
+"""Attributes with a request and its answer: OpenTelemetry's new and old, OpenInference's, MLflow's, others', texts."""
 _ASIDE = {"TOOL", "RETRIEVER", "EMBEDDING", "RERANKER", "GUARDRAIL", "EVALUATOR"}
 _SPAN_IDS = ("span_id", "spanId", "context.span_id")
 
@@ -178,6 +178,13 @@ def _openrouter(value: Value) -> list[Logged]:
     return [Logged(messages, id_of(value))]
 
 
+def _langgraph(value: Value) -> list[Logged]:
+    """Return the messages of a state; of a thread's history, which begins with its last state, the earlier ones repeat it."""
+    ids = (at(value, name) for name in ("thread_id", "checkpoint.thread_id", "config.configurable.thread_id"))
+    id = next(filter(None, ids), None)
+    return [Logged(list_at(value, "values.messages"), id or id_of(value), once=None if id is None else ("thread", id))]
+
+
 def _adot(value: Value) -> list[Logged]:
     answer = listed(at(value, "body.output.messages")) or []
     return exchange(at(value, "body.input.messages"), answer[-1:], value.get("traceId") or id_of(value))
@@ -185,7 +192,7 @@ def _adot(value: Value) -> list[Logged]:
 
 LAYOUTS = [
     plain("gemini", "requests of Gemini's API", "contents"),
-    plain("langgraph", "states of LangGraph's threads", "values.messages"),
+    Layout("langgraph", "states of LangGraph's threads", "values.messages[]", _langgraph),
     exchange_at("langsmith", "runs of LangSmith", "inputs", "outputs", "run_type"),
     exchange_at("langsmith-examples", "examples of LangSmith's data sets", "inputs", "outputs", "dataset_id"),
     exchange_at("langfuse", "traces of Langfuse", "input", "output", "observations"),
