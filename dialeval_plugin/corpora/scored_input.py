@@ -236,10 +236,8 @@ class Source:
     def _folder(self, folder: Path, is_wanted: Callable[[object], bool] | None) -> Iterator[Conversation | Item | None]:
         """Yield the items of the files below a folder, named after file and conversation."""
         n_read = 0
-        for file in sorted(one for one in folder.rglob("*") if one.is_file()):
+        for file in files_below(folder):
             name = file.relative_to(folder)
-            if any(part.startswith(".") for part in name.parts):
-                continue
             rows = _rows_of_log(file, self.options) if has_known_suffix(file.name, self.options.layout) else None
             if rows is None:
                 self.reading.passed_over.append(f"no conversations, left out: {file}")
@@ -254,6 +252,12 @@ class Source:
                 f"{self.name}: is a folder without conversations. Give a folder of files ({', '.join(SUFFIXES)}) with "
                 "'messages', 'conversations' or 'turns', or name the columns of its tables by --columns."
             )
+
+
+def files_below(folder: Path) -> list[Path]:
+    """Return the files below a folder, sorted, without hidden ones."""
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    return [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
 
 
 def _below(file: str, one: Conversation | Example) -> Conversation | Example:

@@ -26,7 +26,7 @@ from dialeval_plugin.core.resources import optional
 from dialeval_plugin.core.scorer import Scorer, refuse_parts
 from dialeval_plugin.core.scores import meta_file
 from dialeval_plugin.core.signature import text_hash
-from dialeval_plugin.corpora.scored_input import Shard
+from dialeval_plugin.corpora.scored_input import Shard, files_below
 from dialeval_plugin.terminal import say
 
 from .output import DELETE_IT, check_suffix, merge, part_suffix
@@ -73,10 +73,7 @@ class ShardedRun:
         """
         refuse_parts(scorer)
         check_suffix(output)
-        with reading(source):
-            files, path = files_of(source)
-            version = str(files.checksum(path))  # changes when the source does, according to its file system
-        identity = text_hash(*words, run_identity(scorer), version, str(n_shards))
+        identity = text_hash(*words, run_identity(scorer), _version(source, output), str(n_shards))
         return cls(tuple(words), output.absolute(), n_shards, (output.parent / f"{output.name}.shards" / identity).resolve())
 
     @property
@@ -169,6 +166,18 @@ class MergeShards:
         for part in self.run.parts:
             part.unlink()
             meta_file(part).unlink()
+
+
+def _version(source: str, output: Path) -> str:
+    """Return a text that changes when the source does, according to its file system."""
+    with reading(source):
+        files, path = files_of(source)
+        if not (folder := Path(source)).is_dir():
+            return str(files.checksum(path))
+        # A folder's own entry stays the same when a file in it changes. The run's files may be in it.
+        own = str(output.resolve())
+        below = [file for file in files_below(folder) if not str(file.resolve()).startswith(own)]
+        return text_hash(*(f"{file} {files.checksum(str(file))}" for file in below))
 
 
 def executor_options(executor: Executor, pairs: Sequence[str]) -> dict[str, Any]:

@@ -160,6 +160,20 @@ def test_another_version_of_the_input_has_a_folder_of_its_own(tmp_path: Path, so
     assert ShardedRun.of(words, scorer, str(source), tmp_path / "scores.jsonl", 3).folder != first.folder
 
 
+def test_an_edited_file_of_a_folder_is_another_version_of_the_input(tmp_path: Path) -> None:
+    """The finished shards of the old text were merged, or refused for ever next to those of the new one."""
+    (folder := tmp_path / "logs").mkdir()
+    (log := folder / "log.jsonl").write_text(json.dumps(ROWS[0]) + "\n", encoding="utf-8")
+    output, scorer = folder / "scores.jsonl", load_scorer("response_length")
+    first = ShardedRun.of(["logs"], scorer, str(folder), output, 2)
+    first.folder.mkdir(parents=True)
+    (first.folder / "part-00001.jsonl").touch()
+    assert ShardedRun.of(["logs"], scorer, str(folder), output, 2) == first
+    with log.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(ROWS[1]) + "\n")
+    assert ShardedRun.of(["logs"], scorer, str(folder), output, 2).folder != first.folder
+
+
 def test_a_task_takes_what_a_process_that_outlived_another_finishes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = ShardedRun((), tmp_path / "scores.jsonl", 1, tmp_path)
     monkeypatch.setattr(subprocess, "run", lambda *words, **options: pytest.fail("the shard is scored again"))
