@@ -54,7 +54,22 @@ def person_rows(rows: list[Line], source: str, *, is_logged: bool = True) -> lis
         logger.warning("%s: %d of %d %s, and are left out", source, n, len(answers), tool.left_out)
     if not counted:
         raise InputError(f"{source}: has no answers that count. Export the approved ones.")
-    return counted
+    return _joined(counted)
+
+
+def _joined(rows: Sequence[Line]) -> list[Line]:
+    """Join a person's rows about one response that answer different questions: Langfuse has a row a score."""
+    joined: list[Line] = []
+    first: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        value = dict(row.value)
+        id, rater = value.get("id"), value.get("rater")
+        whole = value if id is None or rater is None else first.setdefault((str(id), str(rater)), value)
+        if value.keys() <= whole.keys() or any(whole[name] != value[name] for name in value.keys() & whole.keys()):
+            joined.append(Line(row.where, value))
+        else:
+            whole.update(value)
+    return joined
 
 
 def check_layout(path: Path, value: object) -> None:
@@ -104,7 +119,15 @@ def _of_label_studio(row: Line) -> Iterator[dict[str, Any] | None]:
             continue
         who = one.get("completed_by")
         who = (who.get("email") or who.get("id")) if isinstance(who, dict) else who
-        answers = {part["from_name"]: _answer(part["value"], f"{row.where}: {part['from_name']}") for part in one["result"]}
+        answers: dict[str, Any] = {}
+        for part in one["result"]:
+            name = part["from_name"]
+            if name in answers and not {"choices", "rating", "number"}.isdisjoint(part["value"]):
+                raise InputError(
+                    f"{row.where}: {name}: one annotation has several answers, each about a part of the text. Make a task of "
+                    "each part."
+                )
+            answers[name] = _answer(part["value"], f"{row.where}: {name}")
         yield {"id": row.value.get("id"), **row.value["data"], **answers, "rater": who}
 
 

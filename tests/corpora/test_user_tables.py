@@ -431,6 +431,34 @@ def test_scores_of_langfuse_are_those_that_people_gave(tmp_path: Path, caplog: p
         assert caplog.messages[-1] == f"{path}: 1 of 11 scores are no person's, and are left out"
 
 
+def test_two_scores_of_an_annotator_of_langfuse_are_of_one_response(tmp_path: Path) -> None:
+    """The second was refused: the id occurs twice."""
+    rows = [
+        {"id": f"{id}{who}{name}", "traceId": id, "name": name, "value": value + shift}
+        | {"source": "ANNOTATION", "authorUserId": str(who)}
+        for name, shift in (("warm", 0), ("cold", 1))
+        for id, values in BY_ID.items()
+        for who, value in enumerate(values)
+    ]
+    path = write(tmp_path, json.dumps(rows), "r.json")
+    colder = {id: tuple(value + 1 for value in values) for id, values in BY_ID.items()}
+    assert by_quality(rated(path)) == {"warm": BY_ID, "cold": colder}
+    path = write(tmp_path, json.dumps([rows[0], rows[0]]), "r.json")
+    with refused(f"{path}: the id {IDS[0]!r} occurs twice by '0'. Give every response its own."):
+        rated(path)
+
+
+def test_ratings_of_parts_of_a_text_are_refused(tmp_path: Path) -> None:
+    """Only the last of them was read."""
+    rows = label_studio()
+    rows[1]["annotations"][1]["result"] *= 2
+    path = write(tmp_path, json.dumps(rows), "r.json")
+    with refused(
+        f"{path}:1: warm: one annotation has several answers, each about a part of the text. Make a task of each part."
+    ):
+        rated(path)
+
+
 def test_an_export_that_is_not_as_its_tool_writes_it_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, json.dumps([{"id": 1, "data": {"id": "a"}, "annotations": [{"result": [{"value": {}}]}]}]), "r.json")
     with refused(f"{path}: is not as Label Studio writes it. Export it again."):
