@@ -302,7 +302,7 @@ def _compare_labels(
     from dialeval_plugin.results.agreement import agreement_of, agreement_table, of_people, withheld
     from dialeval_plugin.statistics.annotators.alternative_annotator_test import alternative_annotator_test
     from dialeval_plugin.statistics.bootstrap import Bootstrap
-    from dialeval_plugin.statistics.categories.threshold import Costs
+    from dialeval_plugin.statistics.choices import Costs
 
     human: Human = "majority" if options.human == "majority" else "each"
     bootstrap = Bootstrap(options.rounds, options.confidence, options.seed, options.interval)

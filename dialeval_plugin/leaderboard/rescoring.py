@@ -11,8 +11,8 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import no_scores
 from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS
 from dialeval_plugin.reports.correlation_report import AgreementResult, EvaluatorScores, ReportOptions, evaluate_agreement
+from dialeval_plugin.statistics.annotators.raters import aggregate
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
-from dialeval_plugin.statistics.raters import aggregate
 
 from .result_files import check_one_scorer
 from .task_runs import RatedRow, TaskRun

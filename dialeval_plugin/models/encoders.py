@@ -13,11 +13,11 @@ from transformers import AutoModel, PreTrainedModel
 
 from dialeval_plugin.core.errors import InputError
 
-from .batching import length_batches
 from .compact import base_of, changes, whole
 from .folders import check_complete, check_weights, opening, resolve, without_bars
 from .language_models import longest_input, open_transformer
 from .tensors import check_device, check_vocabulary, own_gpu, padded_tensors, tokens_at_once
+from .tokenisation import length_batches
 
 if TYPE_CHECKING:
     # Imported lazily: its trainers import datasets, pandas and scikit-learn, which scoring does not need.

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.files import atomic_path
 
-from .batching import CPU_TOKENS, padded
 from .lexical import FEATURES, lexical_features, token_rarity
+from .tokenisation import CPU_TOKENS, padded
 
 GPU_TOKENS = 65_536
 """Number of tokens per forward pass on a GPU, padding included, for a model without logits of a whole vocabulary."""
@@ -53,7 +53,7 @@ def tokens_at_once(device: torch.device, on_gpu: int = GPU_TOKENS) -> int:
 
 
 def padded_tensors(rows: Sequence[Sequence[int]], pad: int | None, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return `batching.padded` as tensors on a device."""
+    """Return `tokenisation.padded` as tensors on a device."""
     ids, mask = map(torch.from_numpy, padded(rows, pad))
     if device.type != "cuda":
         return ids.to(device), mask.to(device)

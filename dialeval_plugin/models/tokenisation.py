@@ -1,14 +1,20 @@
-"""Token ids of texts, from transformers' tokenizers, or without transformers from the `tokenizer.json` of an exported model."""
+"""Token ids of texts, and their batches: rows of similar length, padded.
+
+The ids are from transformers' tokenizers, or without transformers from the `tokenizer.json` of an exported model.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
+from dialeval_plugin.core.arrays import IntArray
 from dialeval_plugin.core.errors import ModelLoadError
 
 SPECIAL_TOKENS = ("cls_token_id", "bos_token_id", "sep_token_id", "eos_token_id", "pad_token_id")
@@ -115,3 +121,37 @@ def text_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
         return tokenizer.text_ids(texts)
     ids: list[list[int]] = tokenizer(texts, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
     return ids
+
+
+CPU_TOKENS = 512
+"""Number of tokens of a forward pass on a processor, padding included: enough to use it fully, few enough for its cache and
+for memory. With a vocabulary of 50,000 their logits take 100 MB."""
+
+
+def length_batches(lengths: Sequence[int], tokens: int | None = None, *, rows: int | None = None) -> Iterator[list[int]]:
+    """Yield indices of rows in batches of about one length, the longest first; rows of equal length keep their order.
+
+    A batch has at most `rows` rows, and at most `tokens` tokens with padding unless it is a single row. The largest batch comes
+    first, so that a lack of memory shows at once.
+
+    Example:
+        >>> list(length_batches([3, 1, 2, 1], 4))
+        [[0], [2, 1], [3]]
+    """
+    order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
+    start = 0
+    while start < len(order):
+        longest = max(1, lengths[order[start]])
+        fitting = len(order) if tokens is None else max(1, tokens // longest)
+        size = min(fitting, rows or fitting)
+        yield order[start : start + size]
+        start += size
+
+
+def padded(rows: Sequence[Sequence[int]], pad: int | None) -> tuple[IntArray, IntArray]:
+    """Return token ids padded on the right, and a mask that is 0 on padding; both of shape (rows, longest row)."""
+    lengths = np.array([len(row) for row in rows])
+    mask = (np.arange(lengths.max()) < lengths[:, None]).astype(np.int64)
+    ids = np.full(mask.shape, pad or 0, dtype=np.int64)
+    ids[mask.astype(bool)] = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
+    return ids, mask

@@ -15,9 +15,9 @@ from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, read_json
 from dialeval_plugin.labels.table import JudgedLabels, LabelTable, ScoreTable
+from dialeval_plugin.statistics.annotators.raters import MIN_RATERS, InPlaceOfRaters, in_place_of_raters
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled
-from dialeval_plugin.statistics.categories.confusion import evaluator_cells, label_counts, label_statistics, people_cells
-from dialeval_plugin.statistics.raters import MIN_RATERS, InPlaceOfRaters, in_place_of_raters
+from dialeval_plugin.statistics.categories import evaluator_cells, label_counts, label_statistics, people_cells
 from dialeval_plugin.statistics.rows import canonical_rows, cluster_codes
 
 

@@ -17,18 +17,17 @@ from dialeval_plugin.statistics.annotators.alternative_annotator_test import (
     PASSING_RATE,
     alternative_annotator_test,
 )
+from dialeval_plugin.statistics.annotators.raters import MIN_RATERS
+from dialeval_plugin.statistics.annotators.reliability import disattenuated_correlation, intraclass_correlation
 from dialeval_plugin.statistics.bootstrap import MIN_CLUSTERS, NO_RESAMPLES, UNIFORM, Estimate, Resampled
-from dialeval_plugin.statistics.categories.confusion import evaluator_cells, label_statistics
-from dialeval_plugin.statistics.correlation import correlations, level_correlations
+from dialeval_plugin.statistics.categories import evaluator_cells, label_statistics
+from dialeval_plugin.statistics.correlation import correlations, covariate_bias, level_correlations
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.estimation.sample import Sample
 from dialeval_plugin.statistics.estimation.true_mean import true_mean
 from dialeval_plugin.statistics.levels import RatingTable, ScoredRatings
 from dialeval_plugin.statistics.means import mean_interval
-from dialeval_plugin.statistics.partial import covariate_bias
-from dialeval_plugin.statistics.planning.power import detectable_difference
-from dialeval_plugin.statistics.raters import MIN_RATERS
-from dialeval_plugin.statistics.reliability import disattenuated_correlation, intraclass_correlation
+from dialeval_plugin.statistics.power import detectable_difference
 from dialeval_plugin.statistics.significance import Measure, difference_intervals
 
 from .evaluated import BiasEffect, Evaluated

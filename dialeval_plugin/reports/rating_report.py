@@ -9,16 +9,16 @@ from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
 from dialeval_plugin.corpora.rated_items import RatedItem, qualities
 from dialeval_plugin.labels.table import known_labels
-from dialeval_plugin.statistics.annotators.variance_components import SOURCES, VarianceComponents, variance_components
-from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
-from dialeval_plugin.statistics.raters import aggregate
-from dialeval_plugin.statistics.reliability import (
+from dialeval_plugin.statistics.annotators.raters import aggregate
+from dialeval_plugin.statistics.annotators.reliability import (
     Reliability,
     RepeatedItems,
     intraclass_correlation,
     quality_agreement,
     repeated_items,
 )
+from dialeval_plugin.statistics.annotators.variance_components import SOURCES, VarianceComponents, variance_components
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 
 from .correlation_report import LOW_CEILING, NO_CLUSTERS, ROUGH
 from .people import label_table

@@ -14,8 +14,8 @@ from dialeval_plugin.corpora.rated_items import ALL, RatedItem, of_level, qualit
 from dialeval_plugin.corpora.score_files import ScoreColumn, named_file, read_score_file
 from dialeval_plugin.labels.pairing import check_ids
 from dialeval_plugin.labels.table import known_labels
-from dialeval_plugin.statistics.cascade import CascadePoint, cascade_curve
-from dialeval_plugin.statistics.raters import aggregate
+from dialeval_plugin.statistics.annotators.raters import aggregate
+from dialeval_plugin.statistics.choices import CascadePoint, cascade_curve
 
 from .correlation_report import EvaluatorScores
 

@@ -22,6 +22,7 @@ from dialeval_plugin.labels.reading import LabelOptions, labels_from
 from dialeval_plugin.labels.scores import people_among, scores_from
 from dialeval_plugin.labels.table import JudgedLabels, LabelTable, Scale
 from dialeval_plugin.reports.tables import CellValue, Table, TableColumn, TableRow, interval_column, text_column
+from dialeval_plugin.statistics.annotators.raters import MIN_RATERS, leave_one_rater_out
 from dialeval_plugin.statistics.bootstrap import (
     DEFAULT_BOOTSTRAP,
     ROUGH_CLUSTERS,
@@ -32,15 +33,22 @@ from dialeval_plugin.statistics.bootstrap import (
     Resampled,
     defined,
 )
-from dialeval_plugin.statistics.categories.alpha import resampled_alpha
-from dialeval_plugin.statistics.categories.confusion import evaluator_cells, label_counts, label_statistics, people_cells
-from dialeval_plugin.statistics.categories.distribution import FEW_LABELS, MIN_LABELS, cross_entropy, divergence
-from dialeval_plugin.statistics.categories.threshold import Costs, Threshold, chosen_threshold
+from dialeval_plugin.statistics.categories import (
+    FEW_LABELS,
+    MIN_LABELS,
+    cross_entropy,
+    divergence,
+    evaluator_cells,
+    label_counts,
+    label_statistics,
+    people_cells,
+    resampled_alpha,
+)
+from dialeval_plugin.statistics.choices import Costs, Threshold, chosen_threshold
 from dialeval_plugin.statistics.coefficients.kendall import auroc_of_samples
 from dialeval_plugin.statistics.coefficients.pearson import MIN_PAIRS
 from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, correlations
 from dialeval_plugin.statistics.levels import binned
-from dialeval_plugin.statistics.raters import MIN_RATERS, leave_one_rater_out
 from dialeval_plugin.statistics.rows import canonical_rows, distinct_rows
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from dialeval_plugin.labels.scored_rows import ScoredRow, ScoredRows, read_score
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS, UNIFORM, Bootstrap, Estimate, Resampled
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import difference_of_means, difference_of_means_interval, mean_interval
-from dialeval_plugin.statistics.planning.power import Detectable, detectable_difference
+from dialeval_plugin.statistics.power import Detectable, detectable_difference
 
 from .gates import Gate, check_gate
 

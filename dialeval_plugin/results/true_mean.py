@@ -1,25 +1,29 @@
-"""True mean of a file of scores, estimated with human labels of some of its rows, as text and figures."""
+"""True mean of a file of scores from human labels of some of its rows, as text and figures, and the rows to label next."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError, unknown_name
-from dialeval_plugin.core.files import to_json
+from dialeval_plugin.core.files import Line, to_json
 from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.corpora.rows import label_field, text_field
+from dialeval_plugin.corpora.score_files import turns_before
+from dialeval_plugin.labels.answers import RowToLabel
 from dialeval_plugin.labels.pairing import on_scale, pair
-from dialeval_plugin.labels.reading import labels_from, rows_from
+from dialeval_plugin.labels.reading import labels_from, rows_from, texts_of
 from dialeval_plugin.labels.scores import people_among, score_rows, scores_from
 from dialeval_plugin.labels.table import LabelTable, Scale, ScoreTable
 from dialeval_plugin.reports.tables import SCHEMA_VERSION, Table, text_column
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.estimates import interval_text
-from dialeval_plugin.statistics.estimation.sample import Sample, score_strata
+from dialeval_plugin.statistics.estimation.sample import Sample, next_rows, score_strata
 from dialeval_plugin.statistics.estimation.true_mean import (
     DifferenceOfTrueMeans,
     Method,
@@ -264,3 +268,52 @@ def _difference(result: DifferenceOfTrueMeans) -> list[str]:
     )
     lines = [f"The true {what} is of {sides}.", f"{verdict}: B less A is {points} (95 % interval; {how})."]
     return [*lines, *([one.reason] if one.reason else []), *dict.fromkeys([*result.a.notes, *result.b.notes])]
+
+
+class NextLabels(NamedTuple):
+    """Rows to label in random order, how they were drawn, and whether earlier labels are pass or fail (None: no labels)."""
+
+    rows: Sequence[RowToLabel]
+    drawn: str
+    is_rate: bool | None
+
+
+def next_labels(scores: Path, n_next: int, *, labels: Sequence[Path] = (), seed: int = 0, **label_options: Any) -> NextLabels:
+    """Draw rows to label: more among rows with similar scores whose labels vary most.
+
+    Args:
+        scores: the judge's scores of all rows.
+        n_next: number of rows to draw.
+        labels: earlier labels.
+        seed: for the draw and the order; equal seed, scores and labels draw equal rows.
+        label_options: as in `estimate`.
+
+    Raises:
+        InputError: a file is malformed, or no row is left.
+    """
+    labelled = read_labelled(scores, labels, is_optional=True, **label_options)
+    table = labelled.scores
+    is_rate = labelled.is_rate if labelled.scale is not None else None
+    chosen = next_rows(table.scores, labelled.values, n_next, is_rate=is_rate, seed=seed).tolist()
+    wanted = {table.clusters[row] for row in chosen}
+    turns: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    to_label: dict[int, RowToLabel] = {}
+    for place, row in enumerate(score_rows(scores)):
+        if (conversation := table.clusters[place]) in wanted:
+            before, role, text = _said(row)
+            # Rows with a position in their conversation, or branch, follow each other; others answer one context.
+            if label_field(row, "message") is not None:
+                earlier = turns.setdefault((conversation, table.ids[place].rpartition(":")[0]), [])
+                earlier += before
+                before = list(earlier)
+                earlier.append((role, text))
+            to_label[place] = RowToLabel(table.ids[place], before, role, text)
+    return NextLabels([to_label[row] for row in chosen], way_of_drawing(table), is_rate)
+
+
+def _said(row: Line) -> tuple[list[tuple[str, str]], str, str]:
+    context, text = texts_of(row)
+    role = label_field(row, "role") or ""
+    if (preceding := turns_before(row)) is not None:
+        return [(label_field(turn, "role") or "", text_field(turn, "text")) for turn in preceding], role, text
+    return [("", line) for line in context.split("\n") if line], role, text

@@ -1,4 +1,4 @@
-"""Correlations of scores with human ratings, with intervals and counts.
+"""Correlations of scores with human ratings, also beyond length and for missing scores, with intervals and counts.
 
 Formulas, ranges and ties are those of `coefficients`, names those of `by_name.COEFFICIENTS`. A row whose score or rating is
 None is left out and counted; NaN is an error. An undefined coefficient has the value None and a `reason`. Intervals are those
@@ -12,18 +12,24 @@ nor finite, a label names no cluster, or an option is unknown or lacks its label
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dialeval_plugin.core.arrays import Labels, OptionalNumbers
-from dialeval_plugin.core.errors import StatisticUndefined
-from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
+import numpy as np
 
-from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Estimate
+from dialeval_plugin.core.arrays import FloatArray, Labels, OptionalNumbers, Statistic
+from dialeval_plugin.core.errors import StatisticUndefined
+from dialeval_plugin.statistics.coefficients.by_name import Coefficient, coefficient_named
+from dialeval_plugin.statistics.coefficients.pearson import MIN_PAIRS
+
+from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled, defined, rows_by_cell
 from .levels import AverageBy, LevelOrSystem, LevelStatistic, Range, ScoredRatings, TiedGroups, rows_of
+from .rows import canonical_rows, check_choice, distinct_rows, optional_numbers, same_length
 
 DEFAULT_COEFFICIENTS = ("pearson", "spearman", "kendall_b")
+"""Those whose partial correlation has the formula of `partial_correlation`, too."""
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,3 +140,143 @@ def level_correlations(
     shared: dict[str, Any] = {"n_out_of_range": rows.n_out_of_range, "level": level, "average_by": average_by}
     estimates = bootstrap.estimates(computed, rows.counts)
     return {name: Correlation(**vars(estimate), **shared, **details.get(name, {})) for name, estimate in estimates.items()}
+
+
+def partial_correlation(
+    scores: OptionalNumbers,
+    ratings: OptionalNumbers,
+    covariates: Mapping[str, OptionalNumbers],
+    *,
+    coefficient: str,
+    clusters: Labels | None = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> Estimate:
+    r"""Return the correlation of scores and ratings with the covariates, by name, held fixed.
+
+    Formula, given z: $(r_{xy} - r_{xz} r_{yz}) / \sqrt{(1 - r_{xz}^2)(1 - r_{yz}^2)}$, for Spearman on ranks (Conover 1999,
+    section 5.4) and for Kendall as by Kendall (1942); given several columns, the same on the partial correlations given all but
+    the last. For Pearson it is the correlation of least-squares residuals. Range: -1 to 1. Undefined: fewer than three rows
+    more than covariates, a constant column, or one determined by the covariates. InputError for other coefficients.
+    """
+    columns = {"scores": scores, "ratings": ratings, **covariates}
+    pairs = {coefficient: tuple(columns)}
+    return _associations("partial_correlation", columns, pairs, coefficient, clusters, bootstrap)[coefficient]
+
+
+def covariate_bias(
+    scores: OptionalNumbers,
+    ratings: OptionalNumbers,
+    covariate: OptionalNumbers,
+    *,
+    name: str,
+    coefficient: str = "spearman",
+    clusters: Labels | None = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> dict[str, Estimate]:
+    """Return how scores and ratings correlate with the length of the response, or another covariate, and given it.
+
+    Keys, for `name="length"`: "score_length" and "rating_length" are the preferences of metric and people for long responses;
+    "score_length_given_rating" is the metric's bias, its preference among equally rated responses; "score_rating" is its
+    agreement with people, and "score_rating_given_length" its agreement beyond length. All intervals are from the same
+    resamples.
+
+    Example:
+        >>> scores, ratings, lengths = [1, 3, 2, 5, 4, 6], [1, 2, 3, 4, 6, 5], [2, 8, 3, 9, 4, 9]
+        >>> found = covariate_bias(scores, ratings, lengths, name="length", bootstrap=Bootstrap(rounds=0))
+        >>> round(found["score_length"].value, 3), round(found["score_length_given_rating"].value, 3)
+        (0.928, 0.967)
+    """
+    columns = {"scores": scores, "ratings": ratings, "covariate": covariate}
+    pairs = {
+        f"score_{name}": ("scores", "covariate"),
+        f"rating_{name}": ("ratings", "covariate"),
+        "score_rating": ("scores", "ratings"),
+        f"score_{name}_given_rating": ("scores", "covariate", "ratings"),
+        f"score_rating_given_{name}": ("scores", "ratings", "covariate"),
+    }
+    return _associations("covariate_bias", columns, pairs, coefficient, clusters, bootstrap)
+
+
+def _associations(
+    where: str,
+    columns: Mapping[str, OptionalNumbers],
+    pairs: Mapping[str, tuple[str, ...]],
+    coefficient: str,
+    clusters: Labels | None,
+    bootstrap: Bootstrap,
+) -> dict[str, Estimate]:
+    check_choice(where, "coefficient", coefficient, DEFAULT_COEFFICIENTS)
+    same_length(where, **columns, clusters=clusters)
+    checked = {name: optional_numbers(where, name, values) for name, values in columns.items()}
+    is_rated = checked["ratings"].present
+    used = np.flatnonzero(np.logical_and.reduce([column.present for column in checked.values()]))
+    rows = canonical_rows(where, [column.values for column in checked.values()], used, clusters)
+    cells, distinct = distinct_rows(*(column.values[rows.order] for column in checked.values()))
+    by_name = dict(zip(columns, distinct, strict=True))
+    sums = rows_by_cell(cells, rows.clusters) if len(used) else np.zeros((0, 0))
+    entry = coefficient_named(coefficient)
+    why = "there are too few, a column is constant, or what is held fixed says all about another"
+    computed: dict[str, Computed] = {}
+    for name, chosen in pairs.items():
+        computed[name] = reason = f"{name}: undefined on {len(used)} rows: {why}. Score and rate more examples."
+        if len(used):
+            computed[name] = defined(Resampled(_partial(entry, [by_name[column] for column in chosen]), sums), reason)
+    n_unscored = int(is_rated.sum()) - len(used)
+    counts = Counts(len(is_rated), len(used), rows.n_clusters, n_unscored, int((~is_rated).sum()))
+    return bootstrap.estimates(computed, counts)
+
+
+def _partial(entry: Coefficient, columns: Sequence[FloatArray]) -> Statistic:
+    x, y, *held = columns
+    if not held:
+        return entry.of_samples(x, y)
+    *others, last = held
+    of_pairs = [_partial(entry, [*pair, *others]) for pair in ((x, y), (x, last), (y, last))]
+
+    def statistic(weights: FloatArray) -> FloatArray:
+        xy, xz, yz = (of(weights) for of in of_pairs)
+        left = (1 - xz**2) * (1 - yz**2)
+        is_defined = (left > _ROUNDING) & (weights.sum(axis=1) >= MIN_PAIRS + len(held))
+        return np.clip(np.where(is_defined, (xy - xz * yz) / np.sqrt(np.maximum(left, _ROUNDING)), np.nan), -1, 1)
+
+    return statistic
+
+
+def sensitivity_range(
+    scores: OptionalNumbers, ratings: OptionalNumbers, *, coefficient: str = "spearman"
+) -> tuple[float | None, float | None]:
+    """Return a coefficient with unscored rows filled in against the ratings, and in agreement; None if undefined.
+
+    For the upper end, an unscored row gets its rating as score, rescaled to the range of the scores; for the lower end, in
+    reverse. Rows without a rating are left out. This is not a bound: in a simulation with 5 to 50 % of the scores missing at
+    random, it contained the value of the whole set in 96 to 99 % of 300 sets (Pearson, Spearman, Kendall b). For pairwise
+    accuracy it is a bound: no pair with an unscored row agrees, or all do. Raises InputError if lengths differ, or a value is
+    neither None nor finite.
+
+    Example:
+        >>> [round(end, 3) for end in sensitivity_range([1, 2, 4, None, 5], [1, 2, 3, 4, 5])]
+        [0.821, 0.975]
+    """
+    where = "sensitivity_range"
+    same_length(where, scores=scores, ratings=ratings)
+    entry = coefficient_named(coefficient)
+    scored, rated = optional_numbers(where, "scores", scores), optional_numbers(where, "ratings", ratings)
+    x, y, present = scored.values[rated.present], rated.values[rated.present], scored.present[rated.present]
+    value = _value(entry, x[present], y[present])
+    if value is None or present.all():
+        return value, value
+    if entry.has_epsilon:
+        # Pairs of scored rows are fixed; of all other pairs none agrees, or all do.
+        n_known, n_pairs = (n * (n - 1) / 2 for n in (int(present.sum()), len(x)))
+        return value * n_known / n_pairs, (value * n_known + n_pairs - n_known) / n_pairs
+    lowest, highest = x[present].min(), x[present].max()
+    places = (y - y.min()) / (y.max() - y.min()) * (highest - lowest)
+    low, high = (_value(entry, np.where(present, x, filled), y) for filled in (highest - places, lowest + places))
+    return low, high
+
+
+def _value(entry: Coefficient, x: FloatArray, y: FloatArray) -> float | None:
+    try:
+        return entry.of_pairs(x, y)
+    except StatisticUndefined:
+        return None

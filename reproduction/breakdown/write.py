@@ -24,7 +24,7 @@ from dialeval_plugin.methods.breakdown.calibration import learn_range
 from dialeval_plugin.methods.breakdown.scorer import DialogueBreakdownScorer
 from dialeval_plugin.reports.tables import markdown_table
 from dialeval_plugin.statistics.bootstrap import Estimate
-from dialeval_plugin.statistics.breakdown.detection import (
+from dialeval_plugin.statistics.breakdown import (
     ALWAYS_BREAKDOWN,
     best_cut,
     breakdown_differences,

@@ -21,7 +21,7 @@ from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS, Preferen
 from dialeval_plugin.reports.rating_report import examine
 from dialeval_plugin.reports.tables import markdown_table
 from dialeval_plugin.statistics.bootstrap import Estimate
-from dialeval_plugin.statistics.categories.alpha import alpha
+from dialeval_plugin.statistics.categories import alpha
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import mean_interval
 from reproduction.causalscore.tables import FIRST, NAMES, STATISTICS

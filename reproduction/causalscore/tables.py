@@ -15,7 +15,7 @@ from dialeval_plugin.reports.tables import markdown_table
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import mean_interval
-from dialeval_plugin.statistics.preference.preferences import (
+from dialeval_plugin.statistics.preferences import (
     PreferenceAgreement,
     Preferences,
     cont2cat,

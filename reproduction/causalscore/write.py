@@ -28,7 +28,7 @@ from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, PreferenceDialogu
 from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.statistics.bootstrap import Bootstrap
-from dialeval_plugin.statistics.preference.preferences import PreferenceAgreement
+from dialeval_plugin.statistics.preferences import PreferenceAgreement
 from dialeval_plugin.version import __version__
 from reproduction.causalscore import tables
 from reproduction.causalscore.tables import Figures, PaperRow, ScoresById

@@ -15,8 +15,7 @@ import numpy as np
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.labels.table import Scale
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Resampled
-from dialeval_plugin.statistics.categories.alpha import resampled_alpha
-from dialeval_plugin.statistics.categories.confusion import evaluator_cells, label_counts, label_statistics
+from dialeval_plugin.statistics.categories import evaluator_cells, label_counts, label_statistics, resampled_alpha
 
 PAGE = Path(__file__).with_name("NOTES.md")
 BEGIN, END = "<!-- coverage:categories -->", "<!-- /coverage:categories -->"

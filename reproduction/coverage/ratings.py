@@ -15,14 +15,13 @@ from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.labels.table import JudgedLabels, LabelTable, Scale
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from dialeval_plugin.statistics.annotators.alternative_annotator_test import alternative_annotator_test
+from dialeval_plugin.statistics.annotators.raters import in_place_of_raters
+from dialeval_plugin.statistics.annotators.reliability import intraclass_correlation
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap, Counts, Estimate
-from dialeval_plugin.statistics.categories.confusion import label_counts
-from dialeval_plugin.statistics.categories.distribution import divergence
-from dialeval_plugin.statistics.choices.selection import best_of_several, quality_of_kept
+from dialeval_plugin.statistics.categories import divergence, label_counts
+from dialeval_plugin.statistics.choices import best_of_several, quality_of_kept
 from dialeval_plugin.statistics.correlation import level_correlations
 from dialeval_plugin.statistics.levels import ScoredRatings
-from dialeval_plugin.statistics.raters import in_place_of_raters
-from dialeval_plugin.statistics.reliability import intraclass_correlation
 from reproduction.documents import script_parser, write_tables
 
 ICC, SYSTEMS, RATERS, SETS, ROUNDS = 0.3, 5, 3, 2000, 400

@@ -20,7 +20,7 @@ from dialeval_plugin.corpora.verdicts import read_collection
 from dialeval_plugin.methods.slide.fusion import SMALL_WEIGHT
 from dialeval_plugin.reports.plots import cascade_figure, write_figure
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
-from dialeval_plugin.statistics.cascade import cascade_curve, share_that_keeps
+from dialeval_plugin.statistics.choices import cascade_curve, share_that_keeps
 from dialeval_plugin.statistics.ranking import holm
 from dialeval_plugin.statistics.significance import Measure, paired_bootstrap, permutation_test
 from reproduction.data import data_folder

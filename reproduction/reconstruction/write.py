@@ -20,8 +20,7 @@ from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.methods.reconstruction.model import RECONSTRUCTION_FOLDER
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
-from dialeval_plugin.statistics.correlation import correlations
-from dialeval_plugin.statistics.partial import partial_correlation
+from dialeval_plugin.statistics.correlation import correlations, partial_correlation
 from dialeval_plugin.training.history import read_history
 from reproduction.documents import estimate, published, script_parser, write_tables
 from reproduction.intervals import percentile_bootstrap

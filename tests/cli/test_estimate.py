@@ -18,7 +18,7 @@ import pytest
 from dialeval_plugin import agreement, certify, compare, estimate, score
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.labels.answers import AnswerFile
-from dialeval_plugin.results.next_labels import next_labels
+from dialeval_plugin.results.true_mean import next_labels
 from dialeval_plugin.statistics.estimation.true_mean import DifferenceOfTrueMeans, TrueMean
 from tests.cli.running import DIALEVAL, environment, run, write_rows
 from tests.refusals import refusal

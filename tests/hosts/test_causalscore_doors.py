@@ -13,7 +13,7 @@ from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS
 from dialeval_plugin.hosts.lm_eval.tasks.preference import preference_dataset
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
-from dialeval_plugin.statistics.preference.preferences import cont2cat, ignore_equal, preferences, voting
+from dialeval_plugin.statistics.preferences import cont2cat, ignore_equal, preferences, voting
 from tests.hosts.through_lm_eval import evaluate, metrics
 from tests.small_corpora import write_preferences
 

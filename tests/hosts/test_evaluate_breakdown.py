@@ -16,7 +16,7 @@ from dialeval_plugin.hosts.evaluate.breakdown_metric import COLUMNS, OPTIONS, Br
 from dialeval_plugin.hosts.evaluate.space import breakdown_values
 from dialeval_plugin.hosts.lm_eval.validation import Validation, validate_metrics
 from dialeval_plugin.statistics.bootstrap import Bootstrap
-from dialeval_plugin.statistics.breakdown.detection import ALWAYS_BREAKDOWN, LABELS, METRICS, breakdown_metrics
+from dialeval_plugin.statistics.breakdown import ALWAYS_BREAKDOWN, LABELS, METRICS, breakdown_metrics
 from tests.refusals import refused
 
 RANDOM = np.random.default_rng(0)

@@ -19,8 +19,8 @@ from dialeval_plugin.leaderboard.evidence import (
     differences,
     has_references,
 )
+from dialeval_plugin.statistics.annotators.raters import leave_one_rater_out, split_half
 from dialeval_plugin.statistics.bootstrap import Bootstrap
-from dialeval_plugin.statistics.raters import leave_one_rater_out, split_half
 from tests.leaderboard_files import GUPTA, JUDGE, ZHAO, documents, noisy_scores, scorer_config, write_run, write_scores
 
 

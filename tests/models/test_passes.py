@@ -9,7 +9,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.causal import (
     ForwardPass,
     TokenSpan,
@@ -21,6 +20,7 @@ from dialeval_plugin.models.causal import (
     share_beginnings,
 )
 from dialeval_plugin.models.tensors import padded_tensors
+from dialeval_plugin.models.tokenisation import length_batches
 
 ROOM = 12
 LENGTHS = st.lists(st.integers(1, ROOM - 1), min_size=2, max_size=30)

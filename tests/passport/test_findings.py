@@ -19,10 +19,10 @@ from dialeval_plugin.passport.certify import EvaluatorPassport, certify
 from dialeval_plugin.passport.findings import QUESTIONS, TITLES, Finding
 from dialeval_plugin.results.true_mean import estimate
 from dialeval_plugin.statistics.annotators.alternative_annotator_test import alternative_annotator_test
+from dialeval_plugin.statistics.annotators.raters import leave_one_rater_out
+from dialeval_plugin.statistics.annotators.reliability import disattenuated_correlation, intraclass_correlation
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, UNIFORM, Estimate
-from dialeval_plugin.statistics.partial import covariate_bias
-from dialeval_plugin.statistics.raters import leave_one_rater_out
-from dialeval_plugin.statistics.reliability import disattenuated_correlation, intraclass_correlation
+from dialeval_plugin.statistics.correlation import covariate_bias
 from tests.passport.conftest import SIGNATURE, MadeUp
 from tests.refusals import refusal, refused
 

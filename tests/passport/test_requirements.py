@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialeval_plugin.passport.requirements import Requirement, check, requirement
+from dialeval_plugin.passport.certify import Requirement, check, requirement
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.means import mean_interval
 from tests.refusals import refusal

@@ -14,8 +14,8 @@ from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS, PreferenceDialogue
 from dialeval_plugin.hosts.lm_eval.tasks.preference import JudgedResponse, agreements, compared_with
 from dialeval_plugin.methods.causalscore.model import CausalModelConfig
+from dialeval_plugin.statistics import preferences as agreement
 from dialeval_plugin.statistics.bootstrap import Bootstrap
-from dialeval_plugin.statistics.preference import preferences as agreement
 from reproduction import kept_results
 from reproduction.causalscore import tables, write
 from reproduction.causalscore.tables import PaperRow, ScoresById

@@ -14,7 +14,7 @@ from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstruction
 from dialeval_plugin.reports.tables import figure
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES
 from dialeval_plugin.statistics.coefficients.pearson import pearson, spearman
-from dialeval_plugin.statistics.partial import partial_correlation
+from dialeval_plugin.statistics.correlation import partial_correlation
 from dialeval_plugin.training.history import HistoryRow, write_history
 from reproduction.documents import put_between
 from reproduction.reconstruction import write

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dialeval_plugin.statistics.bootstrap import Bootstrap
-from dialeval_plugin.statistics.breakdown.detection import (
+from dialeval_plugin.statistics.breakdown import (
     ALWAYS_BREAKDOWN,
     BREAKDOWN,
     LABELS,

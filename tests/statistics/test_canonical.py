@@ -12,16 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dialeval_plugin.statistics.annotators.raters import leave_one_rater_out, split_half
 from dialeval_plugin.statistics.bootstrap import Bootstrap
-from dialeval_plugin.statistics.breakdown.detection import breakdown_differences, breakdown_metrics, detections
+from dialeval_plugin.statistics.breakdown import breakdown_differences, breakdown_metrics, detections
 from dialeval_plugin.statistics.coefficients.tie_calibration import MAX_CANDIDATES, calibrated_epsilon
-from dialeval_plugin.statistics.correlation import correlations, level_correlations
+from dialeval_plugin.statistics.correlation import correlations, covariate_bias, level_correlations, partial_correlation
 from dialeval_plugin.statistics.levels import RatingTable, ScoredRatings
 from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval, paired_difference_interval
-from dialeval_plugin.statistics.partial import covariate_bias, partial_correlation
-from dialeval_plugin.statistics.preference.preferences import cont2cat, ignore_equal, preference_difference, preferences, voting
+from dialeval_plugin.statistics.preferences import cont2cat, ignore_equal, preference_difference, preferences, voting
 from dialeval_plugin.statistics.ranking import rank_metrics, rank_permutation_tests
-from dialeval_plugin.statistics.raters import leave_one_rater_out, split_half
 from dialeval_plugin.statistics.rows import canonical, symmetric
 from dialeval_plugin.statistics.significance import Measure, Paired, paired_bootstrap, permutation_test
 

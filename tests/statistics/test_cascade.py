@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
-from dialeval_plugin.statistics.cascade import CascadePoint, cascade_curve, share_that_keeps
+from dialeval_plugin.statistics.choices import CascadePoint, cascade_curve, share_that_keeps
 from dialeval_plugin.statistics.coefficients.pearson import spearman
 
 

@@ -10,10 +10,16 @@ from sklearn import metrics
 
 from dialeval_plugin.labels.table import Scale, ScaleKind
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Counts, Resampled
-from dialeval_plugin.statistics.categories.alpha import resampled_alpha
-from dialeval_plugin.statistics.categories.confusion import evaluator_cells, label_counts, label_statistics, people_cells
-from dialeval_plugin.statistics.categories.distribution import cross_entropy, divergence
-from dialeval_plugin.statistics.categories.threshold import Costs, chosen_threshold
+from dialeval_plugin.statistics.categories import (
+    cross_entropy,
+    divergence,
+    evaluator_cells,
+    label_counts,
+    label_statistics,
+    people_cells,
+    resampled_alpha,
+)
+from dialeval_plugin.statistics.choices import Costs, chosen_threshold
 from reproduction.coverage.categories import drawn, shares_held, statistics_of
 from reproduction.references.categories import Numbers, drawn_labels
 from tests.refusals import refused

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dialeval_plugin.statistics.annotators.raters import in_place_of_raters, leave_one_rater_out, split_half
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
 from dialeval_plugin.statistics.levels import MAX_CELLS
-from dialeval_plugin.statistics.raters import in_place_of_raters, leave_one_rater_out, split_half
 from tests.cluster_order import SCIPY, interval_by_loop
 from tests.refusals import refusal
 

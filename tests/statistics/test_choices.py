@@ -8,7 +8,7 @@ from scipy import stats
 from sklearn.metrics import precision_score, recall_score
 
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
-from dialeval_plugin.statistics.choices.selection import best_of_several, quality_of_kept
+from dialeval_plugin.statistics.choices import best_of_several, quality_of_kept
 from dialeval_plugin.statistics.levels import ScoredRatings
 from tests.refusals import refused
 

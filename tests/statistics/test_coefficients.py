@@ -20,15 +20,14 @@ from sklearn.metrics import roc_auc_score
 
 from dialeval_plugin import statistics
 from dialeval_plugin.core.errors import StatisticUndefined
+from dialeval_plugin.statistics.annotators.raters import leave_one_rater_out
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.coefficients import kendall
 from dialeval_plugin.statistics.coefficients.by_name import COEFFICIENTS, COEFFICIENTS_OF_GROUPS, Coefficient, coefficient_named
 from dialeval_plugin.statistics.coefficients.kendall import auroc, kendall_b, kendall_c
 from dialeval_plugin.statistics.coefficients.pearson import pearson, point_biserial, spearman
-from dialeval_plugin.statistics.correlation import correlate, correlations
+from dialeval_plugin.statistics.correlation import correlate, correlations, sensitivity_range
 from dialeval_plugin.statistics.levels import AverageBy
-from dialeval_plugin.statistics.raters import leave_one_rater_out
-from dialeval_plugin.statistics.sensitivity import sensitivity_range
 from tests.refusals import refused
 
 NAMES = sorted(COEFFICIENTS)

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
-from dialeval_plugin.statistics.partial import COEFFICIENTS, covariate_bias, partial_correlation
+from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, covariate_bias, partial_correlation
 from tests.cluster_order import interval_by_loop
 from tests.refusals import refusal
 
@@ -137,7 +137,7 @@ def test_wrong_coefficient() -> None:
     assert refusal(partial_correlation, [1], [1], {}, coefficient="auroc") == f"partial_correlation: {message}"
 
 
-@pytest.mark.parametrize("coefficient", COEFFICIENTS)
+@pytest.mark.parametrize("coefficient", DEFAULT_COEFFICIENTS)
 def test_no_row_with_all_columns_is_undefined(coefficient: str) -> None:
     found = partial_correlation([1, None], [None, 2], {"length": [1, 2]}, coefficient=coefficient)
     assert (found.value, found.n_scored) == (None, 0)

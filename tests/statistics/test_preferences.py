@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
-from dialeval_plugin.statistics.categories.alpha import alpha, alpha_of_samples
-from dialeval_plugin.statistics.preference.preferences import (
+from dialeval_plugin.statistics.categories import alpha, alpha_of_samples
+from dialeval_plugin.statistics.preferences import (
     A_IS_BETTER,
     B_IS_BETTER,
     BOTH_ARE_BAD,

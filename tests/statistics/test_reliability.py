@@ -11,13 +11,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
-from dialeval_plugin.statistics.reliability import (
+from dialeval_plugin.statistics.annotators.reliability import (
     disattenuated_correlation,
     intraclass_correlation,
     quality_agreement,
     repeated_items,
 )
+from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
 from tests.cluster_order import interval_by_loop
 from tests.refusals import refusal
 

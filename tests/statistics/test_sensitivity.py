@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from dialeval_plugin.statistics.coefficients.by_name import COEFFICIENTS
-from dialeval_plugin.statistics.sensitivity import sensitivity_range
+from dialeval_plugin.statistics.correlation import sensitivity_range
 
 
 def half_scored(generator: np.random.Generator) -> tuple[list[float], list[float | None], list[float]]:

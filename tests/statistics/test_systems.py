@@ -11,10 +11,10 @@ from scipy import stats
 
 from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.coefficients.by_name import pairwise_difference_pearson, soft_pairwise_accuracy
 from dialeval_plugin.statistics.correlation import level_correlations
 from dialeval_plugin.statistics.levels import ScoredRatings
 from dialeval_plugin.statistics.significance import Measure, Paired, permutation_test
-from dialeval_plugin.statistics.systems.pairs import pairwise_difference_pearson, soft_pairwise_accuracy
 from tests.refusals import refusal, refused
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 
 from dialeval_plugin.methods.reconstruction.layers import Architecture
-from dialeval_plugin.methods.reconstruction.model import TrainedReconstruction
-from dialeval_plugin.methods.reconstruction.networks import DialogueNetwork, NetworkKind, new_network
+from dialeval_plugin.methods.reconstruction.model import DialogueNetwork, NetworkKind, TrainedReconstruction, new_network
 from dialeval_plugin.methods.reconstruction.vocabulary import Vocabulary
 
 KINDS: tuple[NetworkKind, ...] = ("seq2seq", "hred", "vhred", "vhcr")

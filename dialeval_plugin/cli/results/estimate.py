@@ -101,7 +101,7 @@ def label(
     """
     from dialeval_plugin.core.locks import sole_process
     from dialeval_plugin.labels.answers import AnswerFile, write_table_to_fill
-    from dialeval_plugin.results.next_labels import next_labels
+    from dialeval_plugin.results.true_mean import next_labels
 
     if output.suffix.lower() != ".csv":
         raise InputError(f"{output}: rows to label are written as CSV. End the name in .csv.")

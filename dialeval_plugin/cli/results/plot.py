@@ -146,7 +146,7 @@ def cascade(
     """Agreement with people by the share of responses that the large model judges."""
     from dialeval_plugin.reports.plots import cascade_figure
     from dialeval_plugin.reports.score_alignment import cascade_curves
-    from dialeval_plugin.statistics.cascade import share_that_keeps
+    from dialeval_plugin.statistics.choices import share_that_keeps
 
     curves = cascade_curves(data, scores, quality)
     for name, curve in curves.items():

@@ -15,7 +15,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.signature import Signature
 from dialeval_plugin.statistics.bootstrap import Bootstrap
-from dialeval_plugin.statistics.breakdown.detection import ALWAYS_BREAKDOWN, LABELS, breakdown_metrics
+from dialeval_plugin.statistics.breakdown import ALWAYS_BREAKDOWN, LABELS, breakdown_metrics
 from dialeval_plugin.version import __version__
 
 from .metric import DialogueMetric, MetricResult, read_columns

@@ -13,10 +13,9 @@ from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.options import check_value
 from dialeval_plugin.core.signature import SignatureValue
-from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.compact import base_of, whole
 from dialeval_plugin.models.folders import check_complete, check_weights, opening, without_warnings
-from dialeval_plugin.models.tokenisation import check_fast, text_ids
+from dialeval_plugin.models.tokenisation import check_fast, length_batches, text_ids
 
 if TYPE_CHECKING:
     # Both are imported where they are needed: scoring by vectors needs neither torch nor the datasets, pandas and scikit-learn

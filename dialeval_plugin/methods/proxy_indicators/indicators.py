@@ -18,10 +18,10 @@ from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import usr
 from dialeval_plugin.corpora.registry import read_items
-from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.folders import resolve
 from dialeval_plugin.models.language_models import longest_input, open_transformer
 from dialeval_plugin.models.tensors import tokens_at_once
+from dialeval_plugin.models.tokenisation import length_batches
 
 from .tasks import FACT, TASKS, Choice, IndicatorSettings, Truncate, task_of
 

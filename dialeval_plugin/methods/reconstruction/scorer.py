@@ -17,9 +17,9 @@ from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Orientation, Row
 from dialeval_plugin.core.signature import SignatureValue, content_hash
-from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.context_texts import turns_to_read, unread
 from dialeval_plugin.models.folders import DefaultModel, resolve
+from dialeval_plugin.models.tokenisation import length_batches
 
 from .layers import LatentNoise
 from .model import TrainedReconstruction

@@ -15,7 +15,7 @@ import torch
 
 from dialeval_plugin.core.dialogue import Item, Turn, is_blank
 from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, opening_key, split_by_dialogue
-from dialeval_plugin.models.batching import length_batches
+from dialeval_plugin.models.tokenisation import length_batches
 from dialeval_plugin.training.history import HistoryRow
 from dialeval_plugin.training.loop import TrainingLoop, fit_in_main_process
 from dialeval_plugin.training.run import (
@@ -29,8 +29,7 @@ from dialeval_plugin.training.run import (
 )
 
 from .layers import Architecture, LatentNoise
-from .model import RECONSTRUCTION_FOLDER, TrainedReconstruction
-from .networks import DialogueNetwork, NetworkKind, new_network
+from .model import RECONSTRUCTION_FOLDER, DialogueNetwork, NetworkKind, TrainedReconstruction, new_network
 from .scorer import TOKENS_PER_BATCH
 from .vocabulary import EncodedDialogue, Vocabulary, make_batch, words
 

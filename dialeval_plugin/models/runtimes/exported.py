@@ -24,10 +24,9 @@ from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLo
 from dialeval_plugin.core.files import checked_model_file
 from dialeval_plugin.core.resources import install, user_cache
 from dialeval_plugin.core.signature import EXPORTS, SignatureValue, content_hash
-from dialeval_plugin.models.batching import CPU_TOKENS, length_batches, padded
 from dialeval_plugin.models.compact import base_of
 from dialeval_plugin.models.manifest import check_file
-from dialeval_plugin.models.tokenisation import JsonTokenizer
+from dialeval_plugin.models.tokenisation import CPU_TOKENS, JsonTokenizer, length_batches, padded
 
 from .runtime import PACKAGES, Backend, ExportedBackend, Precision, VectorArray
 

@@ -18,12 +18,11 @@ from torch import Tensor, nn
 from dialeval_plugin.core.files import to_json, write_text
 from dialeval_plugin.core.locks import sole_process
 from dialeval_plugin.core.signature import content_hash, file_hashes, text_hash
-from dialeval_plugin.models.batching import padded
 from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.models.encoders import Encoder
 from dialeval_plugin.models.folders import without_warnings
 from dialeval_plugin.models.manifest import unfinished
-from dialeval_plugin.models.tokenisation import SPECIAL_TOKENS
+from dialeval_plugin.models.tokenisation import SPECIAL_TOKENS, padded
 
 from . import exported
 from .runtime import ExportedBackend

@@ -14,7 +14,7 @@ from torch.distributions import Normal
 from torch.distributions import kl_divergence as torch_kl
 
 from dialeval_plugin.methods.reconstruction.layers import Architecture, GaussianLayer, LatentNoise
-from dialeval_plugin.methods.reconstruction.networks import NetworkKind, new_network
+from dialeval_plugin.methods.reconstruction.model import NetworkKind, new_network
 from dialeval_plugin.methods.reconstruction.vocabulary import (
     END,
     PAD,

@@ -22,8 +22,7 @@ from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.registry import read_dialogues
 from dialeval_plugin.methods.reconstruction import training
-from dialeval_plugin.methods.reconstruction.model import TrainedReconstruction
-from dialeval_plugin.methods.reconstruction.networks import NetworkKind
+from dialeval_plugin.methods.reconstruction.model import NetworkKind, TrainedReconstruction
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
 from dialeval_plugin.methods.reconstruction.training import (
     FIGURES,

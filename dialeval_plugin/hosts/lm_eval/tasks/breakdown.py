@@ -16,7 +16,7 @@ from dialeval_plugin.corpora.readers.dbdc import Annotations, DbdcSplit
 from dialeval_plugin.methods.judging.goodness import distribution_of_forms
 from dialeval_plugin.methods.judging.prompts import BreakdownPrompt, breakdown_prompt
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
-from dialeval_plugin.statistics.breakdown.detection import ALWAYS_BREAKDOWN, METRICS, breakdown_metrics, strict_labels
+from dialeval_plugin.statistics.breakdown import ALWAYS_BREAKDOWN, METRICS, breakdown_metrics, strict_labels
 
 from .corpus_metrics import CorpusMetrics, Undefined, undefined
 from .documents import data_sets, item_columns, verdict_of

@@ -15,7 +15,7 @@ from dialeval_plugin.core.files import to_json
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS, PreferenceDialogue
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
-from dialeval_plugin.statistics.preference.preferences import PreferenceAgreement, cont2cat, ignore_equal, preferences, voting
+from dialeval_plugin.statistics.preferences import PreferenceAgreement, cont2cat, ignore_equal, preferences, voting
 
 from .corpus_metrics import BOOTSTRAP, CorpusMetrics, Undefined, undefined
 from .documents import absent_document, data_sets, document

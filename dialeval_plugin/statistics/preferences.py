@@ -20,7 +20,9 @@ import numpy.typing as npt
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray, Labels, OptionalNumbers
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
-from dialeval_plugin.statistics.bootstrap import (
+from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
+
+from .bootstrap import (
     DEFAULT_BOOTSTRAP,
     Bootstrap,
     Computed,
@@ -30,11 +32,10 @@ from dialeval_plugin.statistics.bootstrap import (
     defined,
     rows_by_cell,
 )
-from dialeval_plugin.statistics.categories.alpha import alpha, alpha_of_samples
-from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
-from dialeval_plugin.statistics.correlation import correlate
-from dialeval_plugin.statistics.estimates import interval_text
-from dialeval_plugin.statistics.rows import (
+from .categories import alpha, alpha_of_samples
+from .correlation import correlate
+from .estimates import interval_text
+from .rows import (
     Canonical,
     canonical,
     canonical_rows,

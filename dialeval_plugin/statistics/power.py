@@ -19,7 +19,8 @@ import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.bootstrap import (
+
+from .bootstrap import (
     DEFAULT_BOOTSTRAP,
     MIN_CLUSTERS,
     Bootstrap,
@@ -27,7 +28,7 @@ from dialeval_plugin.statistics.bootstrap import (
     draw_clusters,
     jackknife_values,
 )
-from dialeval_plugin.statistics.estimates import number_text
+from .estimates import number_text
 
 POWER = 0.8
 """Share of the data sets that detect the difference."""

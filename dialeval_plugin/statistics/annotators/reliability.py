@@ -17,12 +17,20 @@ from typing import NamedTuple
 import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray, Labels, OptionalNumbers, Statistic
+from dialeval_plugin.statistics.bootstrap import (
+    DEFAULT_BOOTSTRAP,
+    Bootstrap,
+    Computed,
+    Estimate,
+    Resampled,
+    defined,
+    rows_by_cell,
+)
+from dialeval_plugin.statistics.coefficients.pearson import moments, pearson_of_moments
+from dialeval_plugin.statistics.means import mean_interval
+from dialeval_plugin.statistics.rows import cluster_codes, optional_numbers, rows_by_group, same_length
 
-from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Estimate, Resampled, defined, rows_by_cell
-from .coefficients.pearson import moments, pearson_of_moments
-from .means import mean_interval
 from .raters import MIN_RATERS, Raters, RaterTable, rater_table
-from .rows import cluster_codes, optional_numbers, rows_by_group, same_length
 
 
 class Reliability(NamedTuple):

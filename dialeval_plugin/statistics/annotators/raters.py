@@ -22,11 +22,18 @@ from scipy import sparse
 
 from dialeval_plugin.core.arrays import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers, Statistic
 from dialeval_plugin.core.errors import unknown_name
+from dialeval_plugin.statistics.bootstrap import (
+    DEFAULT_BOOTSTRAP,
+    Bootstrap,
+    Computed,
+    Counts,
+    Estimate,
+    Resampled,
+    rows_by_cell,
+)
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
-
-from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled, rows_by_cell
-from .levels import MAX_CELLS, binned
-from .rows import CheckedColumn, canonical_rows, distinct_rows, optional_numbers, same_length
+from dialeval_plugin.statistics.levels import MAX_CELLS, binned
+from dialeval_plugin.statistics.rows import CheckedColumn, canonical_rows, distinct_rows, optional_numbers, same_length
 
 Raters: TypeAlias = Sequence[OptionalNumbers] | FloatArray
 """Ratings of each row, one per rater; None for a rater who left the row out, NaN in an array of rows and raters."""

@@ -1,1 +1,0 @@
-"""Agreement of breakdown detectors with annotators."""

@@ -1,1 +1,0 @@
-"""Agreement of labels: statistics of confusion matrices, Krippendorff's alpha, thresholds chosen by cost."""

@@ -1,1 +1,0 @@
-"""Gains from choosing by scores: filtering, and the best of several responses."""

@@ -1,1 +1,0 @@
-"""Agreement with people who compared pairs of responses."""
