@@ -39,12 +39,11 @@ from measuring import interleaved, options_of, padded_batches, ratio
 from scipy.stats import spearmanr
 from slm import responses
 
-from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.dialogue import Example, mean_rating
 from dialeval_plugin.core.errors import DialevalError, MissingPrerequisite
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.corpora.registry import read_reported
 from dialeval_plugin.methods.general.model import GeneralModel, TrainedGeneral

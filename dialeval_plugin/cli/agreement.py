@@ -120,7 +120,7 @@ class AgreementOptions:
         """Print or write the table; exit with 1 where an evaluator failed on too many rows."""
         from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import no_scores
         from dialeval_plugin.reports.correlation_report import report_table
-        from dialeval_plugin.reports.people import with_tests
+        from dialeval_plugin.reports.rating_report import with_tests
 
         self.show(with_tests(report_table(findings, options), tests, notes))
         worst: dict[tuple[str, str, str], AgreementResult] = {}
@@ -226,8 +226,13 @@ def meta_eval(
     from dialeval_plugin.labels.pairing import pair_files
     from dialeval_plugin.labels.reading import LabelOptions, has_words, read_labels
     from dialeval_plugin.reports.correlation_report import evaluate_agreement
-    from dialeval_plugin.reports.people import PEOPLE, alternative_annotator_tests, evaluate_people
-    from dialeval_plugin.reports.rating_report import examine, rating_table
+    from dialeval_plugin.reports.rating_report import (
+        PEOPLE,
+        alternative_annotator_tests,
+        evaluate_people,
+        examine,
+        rating_table,
+    )
     from dialeval_plugin.reports.score_alignment import AlignedScores, align
     from dialeval_plugin.results.plans import agreement_plan
 
@@ -298,7 +303,7 @@ def _compare_labels(
     test: tuple[float, Calibration | None] | None,
 ) -> list[Agreement]:
     """Print the agreement of evaluators with labels in words, and of people with each other."""
-    from dialeval_plugin.reports.people import with_tests
+    from dialeval_plugin.reports.rating_report import with_tests
     from dialeval_plugin.results.agreement import agreement_of, agreement_table, of_people, withheld
     from dialeval_plugin.statistics.annotators.alternative_annotator_test import alternative_annotator_test
     from dialeval_plugin.statistics.bootstrap import Bootstrap

@@ -84,7 +84,7 @@ def space(
     ] = False,
 ) -> None:
     """Write a Gradio Space that shows the page."""
-    from dialeval_plugin.leaderboard.hub import write_space
+    from dialeval_plugin.leaderboard.exports import write_space
 
     for path in write_space(folder, output, title=title, demo=demo):
         typer.echo(path)
@@ -104,7 +104,7 @@ def push(
 
     The token is that of `hf auth login` or HF_TOKEN; it is never printed.
     """
-    from dialeval_plugin.leaderboard.hub import push as push_board
+    from dialeval_plugin.leaderboard.exports import push as push_board
 
     for upload in push_board(folder, repo_id, space=not no_space, private=private, dry_run=dry_run, title=title):
         typer.echo(f"{'would upload to' if dry_run else 'uploaded to'} {upload.kind} {upload.repo_id}:")

@@ -5,6 +5,7 @@ A value of the wrong type is an error that names field and index. For an empty r
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -213,3 +214,14 @@ def context_turns(item: Item) -> tuple[Turn, ...]:
 def visible_texts(turns: Iterable[Turn]) -> list[str]:
     """Return the texts of the turns with a visible character."""
     return [turn.text for turn in turns if not is_blank(turn.text)]
+
+
+def mean_rating(item: Item, quality: str) -> float | None:
+    """Return the mean of the raters' values of `quality`; None if no rater answered.
+
+    "Not applicable" answers are not in the list of values, so they do not count.
+    """
+    if quality not in item.ratings:
+        raise InputError(f"{item.id!r}: has no quality {quality!r}. It has: {', '.join(item.ratings) or 'none'}.")
+    values = item.ratings[quality]
+    return math.fsum(values) / len(values) if values else None

@@ -25,7 +25,7 @@ from dialeval_plugin.core.scores import IN_SCOPE, OUT_OF_SCOPE, SHA256, kind_of,
 from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.corpora.rows import is_number
 from dialeval_plugin.corpora.score_files import UNKNOWN
-from dialeval_plugin.labels.scored_rows import ScoredRow, ScoredRows, read_scored_rows
+from dialeval_plugin.labels.scores import ScoredRow, ScoredRows, read_scored_rows
 from dialeval_plugin.statistics.bootstrap import MIN_CLUSTERS
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import mean_interval

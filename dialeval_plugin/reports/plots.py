@@ -16,7 +16,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import atomic_path
 from dialeval_plugin.core.resources import optional
 from dialeval_plugin.statistics.estimates import HasInterval
-from dialeval_plugin.training.history import HistoryRow
+from dialeval_plugin.training.checkpoints import HistoryRow
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -19,7 +19,7 @@ from dialeval_plugin.core.files import check_name
 from dialeval_plugin.core.scores import Orientation, PrintedResult, Scores
 from dialeval_plugin.corpora.score_files import conversation_of
 from dialeval_plugin.labels.reading import rows_from
-from dialeval_plugin.labels.scored_rows import ScoredRow, ScoredRows, read_scored_rows, scored_rows_of
+from dialeval_plugin.labels.scores import ScoredRow, ScoredRows, read_scored_rows, scored_rows_of
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS, UNIFORM, Bootstrap, Estimate, Resampled
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import difference_of_means, difference_of_means_interval, mean_interval

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.rows import is_number
-from dialeval_plugin.labels.scored_rows import ScoredRow, ScoredRows
+from dialeval_plugin.labels.scores import ScoredRow, ScoredRows
 from dialeval_plugin.reports.tables import Table, TableColumn
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS, Bootstrap, Estimate
 from dialeval_plugin.statistics.means import difference_of_means, mean_interval

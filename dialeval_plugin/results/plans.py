@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.labels.scored_rows import ScoredRows
+from dialeval_plugin.labels.scores import ScoredRows
 from dialeval_plugin.reports.correlation_report import (
     EvaluatorScores,
     ReportOptions,

@@ -1,7 +1,14 @@
-"""Complete and incomplete checkpoints: a kill or a full disk may stop a trainer between two files.
+"""Checkpoints of a training run, and its figures in `history.json` of the model's folder.
 
-A complete checkpoint has a seal, a list of its files with their hashes. The two newest are kept, with the best ones so far that
-they name.
+A kill or a full disk may stop a trainer between two files. A complete checkpoint has a seal, a list of its files with their
+hashes. The two newest are kept, with the best ones so far that they name.
+
+The history is a JSON list with one object per report:
+
+    {"stage": "joint", "epoch": 1.0, "step": 12, "figures": {"training_loss": 0.71, "loss": 0.63, "auroc": 87.98}}
+
+`epoch` counts passes over the data and may be null. Figures that begin with `training_` are means since the last report, the
+others are of validation data; null stands for NaN. There are no times, so that two runs of one command give equal bytes.
 """
 
 from __future__ import annotations
@@ -9,19 +16,24 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from pydantic import BeforeValidator
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import read_json, to_json, write_text
+from dialeval_plugin.core.files import checked, read_json, to_json, write_text
 
 logger = logging.getLogger(__name__)
 
 KEPT = 2
 SEAL = "complete.json"
 STATE_FILE = "trainer_state.json"
+HISTORY_FILE = "history.json"
 
 
 class Checkpoint(NamedTuple):
@@ -109,3 +121,28 @@ def _remove(path: Path) -> None:
     # The seal is removed first, so that a kill during removal leaves no checkpoint that looks complete.
     (path / SEAL).unlink(missing_ok=True)
     shutil.rmtree(path)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRow:
+    """One report of a training run."""
+
+    stage: str
+    epoch: float | None
+    step: int
+    figures: Mapping[str, Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]]
+
+
+def read_history(folder: Path) -> list[HistoryRow]:
+    """Return the rows of a folder's history."""
+    path = folder / HISTORY_FILE
+    return checked(read_json(path), list[HistoryRow], str(path), advice="Copy the folder again.")
+
+
+def write_history(folder: Path, rows: Sequence[HistoryRow]) -> None:
+    """Write a folder's history, whole or not at all."""
+    lines = []
+    for row in rows:
+        figures = {name: value if math.isfinite(value) else None for name, value in row.figures.items()}
+        lines.append(to_json({**asdict(row), "figures": figures}))
+    write_text(folder / HISTORY_FILE, "[\n{}\n]\n".format(",\n".join(lines)))

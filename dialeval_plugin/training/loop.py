@@ -23,7 +23,7 @@ from dialeval_plugin.models.tensors import save_weights
 from dialeval_plugin.terminal import Progress
 
 from . import checkpoints
-from .history import read_history
+from .checkpoints import read_history
 from .run import TrainingRun
 
 _SEED_STEP = 1_000_003

@@ -47,8 +47,7 @@ from dialeval_plugin.models.tensors import load_weights, save_weights
 from dialeval_plugin.terminal import say
 from dialeval_plugin.version import __version__
 
-from .checkpoints import SEAL
-from .history import HISTORY_FILE, HistoryRow, read_history, write_history
+from .checkpoints import HISTORY_FILE, SEAL, HistoryRow, read_history, write_history
 from .people import N_ITEMS, write_scope
 
 logger = logging.getLogger(__name__)

@@ -24,8 +24,16 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.files import to_json, write_text
 from dialeval_plugin.core.signature import LARGER_ENCODER_FILE, file_hash
 from dialeval_plugin.methods.assistant.features import HELPFULNESS
-from dialeval_plugin.methods.assistant.judging import AnswerReader, AssistantInput, read_answer
-from dialeval_plugin.methods.assistant.larger_encoder import LARGER_ENCODER, ReadAnswers, Settings, find_encoder, open_encoder
+from dialeval_plugin.methods.assistant.judging import (
+    LARGER_ENCODER,
+    AnswerReader,
+    AssistantInput,
+    LargerEncoderSettings,
+    ReadAnswers,
+    find_encoder,
+    open_encoder,
+    read_answer,
+)
 from dialeval_plugin.methods.assistant.scorer import JUDGED, AssistantScorer
 from dialeval_plugin.models.compact import original_hash
 from dialeval_plugin.models.folders import PRETRAINED
@@ -166,7 +174,7 @@ def _hash(*texts: str) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
-def head(scorer: AssistantScorer, encoder: Path, work: Path) -> Settings:
+def head(scorer: AssistantScorer, encoder: Path, work: Path) -> LargerEncoderSettings:
     """Fit the head for the model of `scorer`."""
     judge = scorer.judge
     rows = rated_answers()
@@ -181,7 +189,7 @@ def head(scorer: AssistantScorer, encoder: Path, work: Path) -> Settings:
     by_vectors = np.sum([block @ weights[name] for name, block in read.blocks().items()], axis=0)
     good = [one.answer for one in best_answers() if one.group != "oasst" or not is_reported(one.cluster)]
     log_odds = judge.judge(list(map(_input, good))).log_odds
-    return Settings(
+    return LargerEncoderSettings(
         encoder=original_hash(encoder),
         vectors={name: [float(f"{value:.6g}") for value in values] for name, values in weights.items()},
         own=OWN,

@@ -26,7 +26,7 @@ from dialeval_plugin.core.files import checked, read_json
 from dialeval_plugin.core.percentiles import PERCENTILE
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
-from dialeval_plugin.methods.assistant.larger_encoder import LARGER_ENCODER
+from dialeval_plugin.methods.assistant.judging import LARGER_ENCODER
 from dialeval_plugin.methods.assistant.scorer import AssistantScorer
 from dialeval_plugin.pretrained.catalogue import open_scorer
 from dialeval_plugin.reports.tables import Table, TableRow, named_column

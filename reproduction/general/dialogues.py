@@ -16,8 +16,7 @@ import numpy as np
 from scipy.special import expit
 
 from dialeval_plugin.conversations.messages import judged_turns
-from dialeval_plugin.core.dialogue import Dialogue, Example, visible_texts
-from dialeval_plugin.corpora.items import mean_rating
+from dialeval_plugin.core.dialogue import Dialogue, Example, mean_rating, visible_texts
 from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.methods.general.mixing import weighted_sum
 from dialeval_plugin.methods.general.model import TrainedGeneral

@@ -23,11 +23,10 @@ import torch
 from safetensors.numpy import save_file
 from transformers import BertModel
 
-from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.dialogue import Item, mean_rating
 from dialeval_plugin.core.files import to_json
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.signature import file_hash
-from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.methods.baselines.embedding import EmbeddingOverlap
 from dialeval_plugin.models.compact import (

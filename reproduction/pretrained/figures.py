@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from dialeval_plugin.core.dialogue import Item, Level
+from dialeval_plugin.core.dialogue import Item, Level, mean_rating
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.files import checked, read_json_lines
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.signature import content_hash
-from dialeval_plugin.corpora.items import context_key, mean_rating
+from dialeval_plugin.corpora.identity import context_key
 from dialeval_plugin.corpora.readers import dailydialog_pp, dstc10, fed, usr
 from dialeval_plugin.models.folders import PRETRAINED, pretrained_names
 from dialeval_plugin.reports.slm import classify

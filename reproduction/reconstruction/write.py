@@ -13,15 +13,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from dialeval_plugin.core.dialogue import Dialogue
+from dialeval_plugin.core.dialogue import Dialogue, mean_rating
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.methods.reconstruction.model import RECONSTRUCTION_FOLDER
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from dialeval_plugin.statistics.correlation import correlations, partial_correlation
-from dialeval_plugin.training.history import read_history
+from dialeval_plugin.training.checkpoints import read_history
 from reproduction.documents import estimate, published, script_parser, write_tables
 from reproduction.intervals import percentile_bootstrap
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.training.history import HistoryRow, write_history
+from dialeval_plugin.training.checkpoints import HistoryRow, write_history
 from tests.cli.running import run, write_rows
 from tests.refusals import refused
 

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn, mean_rating
 from dialeval_plugin.corpora.identity import (
     Leak,
     LeakCount,
     LeakIndex,
     ReportedDialogue,
+    context_key,
     dialogue_key,
     opening_key,
     set_aside,
     split_by_dialogue,
 )
-from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.registry import read_dialogues, read_reported
 from tests.refusals import refusal, refused
 

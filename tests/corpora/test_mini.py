@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from dialeval_plugin.core.dialogue import mean_rating
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import dailydialog_pp
 from tests.refusals import refused
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.corpora.items import mean_rating
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn, mean_rating
 from dialeval_plugin.corpora.readers import conture, convai, dailydialog_pp, dstc10, fed, usr
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.corpora.registry import read_items

@@ -11,7 +11,7 @@ import pytest
 
 from dialeval_plugin.corpora.rated_items import RatedItem, read_rated_items
 from dialeval_plugin.corpora.score_files import read_score_file
-from dialeval_plugin.labels.scored_rows import read_scored_rows
+from dialeval_plugin.labels.scores import read_scored_rows
 from dialeval_plugin.reports.score_alignment import AlignedScores, align
 from tests.refusals import refused
 

@@ -22,7 +22,7 @@ from dialeval_plugin.methods.breakdown.calibration import Calibration
 from dialeval_plugin.methods.breakdown.scorer import DialogueBreakdownScorer
 from dialeval_plugin.methods.judging.prompts import BREAKDOWN_PROMPTS
 from dialeval_plugin.statistics.breakdown import ALWAYS_BREAKDOWN, METRICS, breakdown_metrics, detections
-from dialeval_plugin.training.history import read_history
+from dialeval_plugin.training.checkpoints import read_history
 from tests.hosts.through_lm_eval import LikelihoodLM, evaluate, metrics
 from tests.refusals import refused
 from tests.small_corpora import turns_of_mini, write_dbdc

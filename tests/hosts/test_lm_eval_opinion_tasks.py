@@ -11,8 +11,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from dialeval_plugin.core.dialogue import Dialogue, Example
-from dialeval_plugin.corpora.items import mean_rating
+from dialeval_plugin.core.dialogue import Dialogue, Example, mean_rating
 from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import Undefined
 from dialeval_plugin.hosts.lm_eval.tasks.documents import item_of

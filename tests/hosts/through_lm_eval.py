@@ -28,8 +28,7 @@ from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS, by_plain_names
 from dialeval_plugin.hosts.registration import register_models
 from dialeval_plugin.leaderboard.board import Leaderboard
 from dialeval_plugin.leaderboard.build import build, read, write
-from dialeval_plugin.leaderboard.exports import FORMATS, ExportOptions, export, slug
-from dialeval_plugin.leaderboard.hub import write_space
+from dialeval_plugin.leaderboard.exports import FORMATS, ExportOptions, export, slug, write_space
 from dialeval_plugin.leaderboard.rescoring import rescore
 from dialeval_plugin.leaderboard.result_files import read_runs
 from dialeval_plugin.leaderboard.task_runs import TaskRun

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from dialeval_plugin.leaderboard.build import FILES, BuildResult, write
-from dialeval_plugin.leaderboard.hub import push, write_space
+from dialeval_plugin.leaderboard.exports import push, write_space
 from dialeval_plugin.version import __version__
 from tests.hub_stand_in import StandIn, hub_stand_in
 from tests.refusals import refused

@@ -31,7 +31,7 @@ from dialeval_plugin.reports.plots import (
     weight_figure,
     write_figure,
 )
-from dialeval_plugin.training.history import HistoryRow
+from dialeval_plugin.training.checkpoints import HistoryRow
 from tests.refusals import refusal
 
 

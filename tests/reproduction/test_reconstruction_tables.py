@@ -7,15 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dialeval_plugin.core.dialogue import Dialogue, Turn
-from dialeval_plugin.corpora.items import mean_rating
+from dialeval_plugin.core.dialogue import Dialogue, Turn, mean_rating
 from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
 from dialeval_plugin.reports.tables import figure
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES
 from dialeval_plugin.statistics.coefficients.pearson import pearson, spearman
 from dialeval_plugin.statistics.correlation import partial_correlation
-from dialeval_plugin.training.history import HistoryRow, write_history
+from dialeval_plugin.training.checkpoints import HistoryRow, write_history
 from reproduction.documents import put_between
 from reproduction.reconstruction import write
 from reproduction.reconstruction.write import PAPER, agreement_table, training_table

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dialeval_plugin.labels.scored_rows import read_scored_rows
+from dialeval_plugin.labels.scores import read_scored_rows
 from dialeval_plugin.results.comparison import Change, Comparison, compare, verdict
 from dialeval_plugin.results.plans import plan
 from dialeval_plugin.statistics.bootstrap import Bootstrap

@@ -9,7 +9,7 @@ from typing import Any
 import pandas
 import pytest
 
-from dialeval_plugin.labels.scored_rows import ScoredRow, ScoredRows
+from dialeval_plugin.labels.scores import ScoredRow, ScoredRows
 from dialeval_plugin.reports.plots import means_figure
 from dialeval_plugin.results.groups import group
 from dialeval_plugin.statistics.estimates import ValueInterval

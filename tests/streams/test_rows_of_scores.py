@@ -26,7 +26,7 @@ from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.corpora.rows import file_rows
 from dialeval_plugin.corpora.scored_input import Shard, Source
 from dialeval_plugin.labels.answers import RowToLabel, write_table_to_fill
-from dialeval_plugin.labels.scored_rows import read_scored_rows
+from dialeval_plugin.labels.scores import read_scored_rows
 from dialeval_plugin.pages.report import write_report
 from dialeval_plugin.results.true_mean import next_labels
 from dialeval_plugin.streams import run

@@ -23,7 +23,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.models.folders import ModelFolder
 from dialeval_plugin.models.tensors import save_weights
 from dialeval_plugin.training import host_trainers
-from dialeval_plugin.training.history import HistoryRow, read_history
+from dialeval_plugin.training.checkpoints import HistoryRow, read_history
 from dialeval_plugin.training.run import TrainingOptions, TrainingRun, data_hash
 from tests.refusals import refused
 from tests.training_processes import files_of

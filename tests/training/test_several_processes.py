@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 
 from dialeval_plugin.core.files import write_json_lines
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.training.history import read_history
+from dialeval_plugin.training.checkpoints import read_history
 from tests import forked
 from tests.cli.running import environment
 from tests.training_processes import ROOT, files_of

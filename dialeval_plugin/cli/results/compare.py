@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dialeval_plugin.core.scorer import Scorer
-    from dialeval_plugin.labels.scored_rows import ScoredRows
+    from dialeval_plugin.labels.scores import ScoredRows
     from dialeval_plugin.reports.tables import Table
     from dialeval_plugin.results.groups import Groups
     from dialeval_plugin.statistics.bootstrap import Bootstrap
@@ -203,7 +203,7 @@ def _scores(
 
     InputError: a scorer is named, or an option of it, and no file is a log.
     """
-    from dialeval_plugin.labels.scored_rows import find_scored_rows
+    from dialeval_plugin.labels.scores import find_scored_rows
 
     found = [find_scored_rows(Path(one), column) if Path(one).is_file() else None for one in files]
     if None not in found:

@@ -77,7 +77,7 @@ def training(
 ) -> None:
     """Loss and accuracy by epoch, with a panel for each stage (DRE figures 3 and 4)."""
     from dialeval_plugin.reports.plots import training_figure
-    from dialeval_plugin.training.history import read_history
+    from dialeval_plugin.training.checkpoints import read_history
 
     history = read_history(model)
     _write(training_figure(history, title=f"{model.resolve().name}: {history[-1].step} steps"), output)

@@ -89,7 +89,7 @@ def proxy(
 
 
 def _print_correlations(predicted: FloatArray, examples: Sequence[Example], how: str) -> None:
-    from dialeval_plugin.corpora.items import mean_rating
+    from dialeval_plugin.core.dialogue import mean_rating
     from dialeval_plugin.statistics.correlation import correlations
     from dialeval_plugin.statistics.estimates import interval_text
 

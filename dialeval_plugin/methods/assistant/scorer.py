@@ -27,7 +27,7 @@ from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Pr
 
 from . import judging
 from .features import ASKED_REFUSAL, DEFECTS, HEADS, HELPFULNESS
-from .larger_encoder import LargerEncoder
+from .judging import LargerEncoder
 
 if TYPE_CHECKING:
     from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime

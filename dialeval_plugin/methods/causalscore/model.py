@@ -27,9 +27,11 @@ from .classifiers import (
     PairLayout,
     PairTruncation,
     RowEncoder,
+    TurnVectors,
+    VectorClassifier,
     load_classifier,
+    number_rows,
 )
-from .vectors import TurnVectors, VectorClassifier, number_rows
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder

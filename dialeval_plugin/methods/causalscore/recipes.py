@@ -10,7 +10,7 @@ from .classifiers import PairLayout, PairTruncation
 Filter: TypeAlias = Literal["paper", "code"]
 
 VECTORS = "vectors"
-"""Recipe of classifiers over a general evaluator's vectors, which has no settings: see `vectors.fit`."""
+"""Recipe of classifiers over a general evaluator's vectors, which has no settings: see `classifiers.fit_on_vectors`."""
 GENERAL = "general"
 """Bundled evaluator for this recipe by default."""
 

@@ -15,12 +15,11 @@ from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.models.runtimes.runtime import RuntimeChoice
 from dialeval_plugin.training.run import TrainingOptions, TrainingResult, TrainingRun, choose_recipe, data_hash
 
-from .classifiers import new_classifier
+from .classifiers import TurnVectors, VectorClassifier, fit_on_vectors, new_classifier
 from .data import CausalData, CausalSources, LabelledRow, pair_hash, prepare
 from .model import CAUSAL_FOLDER, CausalModel, CausalModelConfig, CauseLabels, classifier_of
 from .recipes import RECIPES, VECTORS, CausalRecipe
 from .self_training import conditional_sets, figures, train_conditional, train_unconditional, unconditional_sets
-from .vectors import TurnVectors, VectorClassifier, fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +116,7 @@ def _vectors(run: TrainingRun, backbone: Path, data: CausalData, labels: CauseLa
 
 
 def _fitted(vectors: TurnVectors, rows: Sequence[LabelledRow]) -> VectorClassifier:
-    return fit(vectors, [row.texts for row in rows], [row.label for row in rows])
+    return fit_on_vectors(vectors, [row.texts for row in rows], [row.label for row in rows])
 
 
 def _known(data: CausalData) -> frozenset[str]:

@@ -15,11 +15,10 @@ from scipy.special import expit
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.arrays import FloatArray
-from dialeval_plugin.core.dialogue import Example, is_blank
+from dialeval_plugin.core.dialogue import Example, is_blank, mean_rating
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.files import checked_model_file, read_json, to_json, write_text
 from dialeval_plugin.core.signature import text_hash
-from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.corpora.registry import read_reported
 from dialeval_plugin.models.logistic import logistic_regression

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from transformers import AutoModelForSequenceClassification
 
-from dialeval_plugin.core.dialogue import Example, is_blank, visible_texts
+from dialeval_plugin.core.dialogue import Example, is_blank, mean_rating, visible_texts
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import content_hash
-from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import usr
 from dialeval_plugin.corpora.registry import read_items
 from dialeval_plugin.models.folders import resolve

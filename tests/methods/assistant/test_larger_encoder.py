@@ -16,7 +16,7 @@ from dialeval_plugin.core.errors import MissingPrerequisite, ModelLoadError
 from dialeval_plugin.core.files import to_json, write_text
 from dialeval_plugin.core.percentiles import PERCENTILE
 from dialeval_plugin.core.signature import LARGER_ENCODER_FILE, content_hash
-from dialeval_plugin.methods.assistant.larger_encoder import LARGER_ENCODER, REPOSITORY, ReadAnswers
+from dialeval_plugin.methods.assistant.judging import LARGER_ENCODER, REPOSITORY, ReadAnswers
 from dialeval_plugin.methods.assistant.scorer import JUDGED, AssistantScorer
 from dialeval_plugin.models.compact import original_hash
 from dialeval_plugin.models.manifest import changing

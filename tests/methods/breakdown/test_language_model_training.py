@@ -31,7 +31,7 @@ from dialeval_plugin.methods.breakdown.data import (
 from dialeval_plugin.methods.breakdown.training import LanguageModelTrainingOptions, train
 from dialeval_plugin.models.language_models import OpenedModel, open_model
 from dialeval_plugin.training import checkpoints
-from dialeval_plugin.training.history import read_history
+from dialeval_plugin.training.checkpoints import read_history
 from tests.refusals import refusal, refused
 from tests.tiny.breakdown import SIZES, TinyModels, options, sources
 from tests.tiny.language_models import END

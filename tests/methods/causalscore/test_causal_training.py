@@ -41,7 +41,7 @@ from dialeval_plugin.methods.causalscore.recipes import RECIPES, Filter
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
 from dialeval_plugin.methods.causalscore.self_training import Pool, choose, classification_figures, train_stage
 from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
-from dialeval_plugin.training.history import read_history
+from dialeval_plugin.training.checkpoints import read_history
 from dialeval_plugin.training.run import TrainingRun
 from tests.refusals import refusal
 

@@ -14,11 +14,11 @@ from dialeval_plugin import load_scorer
 from dialeval_plugin.core.dialogue import Example, Turn
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.corpora.readers.cgdialog import CausePair
+from dialeval_plugin.methods.causalscore.classifiers import TurnVectors, VectorClassifier, fit_on_vectors, vector_features
 from dialeval_plugin.methods.causalscore.data import CausalSources
 from dialeval_plugin.methods.causalscore.model import CausalModel
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
 from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
-from dialeval_plugin.methods.causalscore.vectors import TurnVectors, VectorClassifier, features, fit
 from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.models.folders import PRETRAINED
 from dialeval_plugin.models.manifest import write_manifest
@@ -51,7 +51,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> TrainingResult:
 def test_features_are_cosines_without_what_all_texts_share_and_lengths(tiny_general: Path) -> None:
     vectors = TurnVectors(tiny_general, RuntimeChoice(device="cpu"))
     texts = ["I like plums.", "Hm.", "Plums are nice."]
-    found = features(vectors.of(texts), np.array([[0, 1, 2]]))[0]
+    found = vector_features(vectors.of(texts), np.array([[0, 1, 2]]))[0]
     model = TrainedGeneral.load(str(tiny_general), device="cpu").model
     triples = [((texts[earlier],), texts[later], ()) for earlier, later in ((0, 2), (1, 2), (0, 1))]
     with torch.inference_mode():
@@ -59,7 +59,7 @@ def test_features_are_cosines_without_what_all_texts_share_and_lengths(tiny_gene
     assert found[[0, 5, 9]] == pytest.approx(by_judge, abs=1e-6)
     n_tokens = [len(ids) for ids in model.texts.responses(texts)]
     assert found[[3, 4, 8]] == pytest.approx(np.log1p([n_tokens[0], n_tokens[2], n_tokens[1]]))
-    assert features(vectors.of(texts), np.array([[0, 2]]))[0] == pytest.approx(found[:5])
+    assert vector_features(vectors.of(texts), np.array([[0, 2]]))[0] == pytest.approx(found[:5])
 
 
 @pytest.mark.long
@@ -101,7 +101,7 @@ def test_a_fit_is_the_logistic_regression_of_its_features() -> None:
     vectors = TurnVectors(PRETRAINED / "general", RuntimeChoice(device="cpu"))
     rows = [(pair.context[0].text, other.response.text) for pair in PAIRS for other in PAIRS[:12]]
     labels = [int(earlier.split()[2] in later) for earlier, later in rows]
-    found = fit(vectors, rows, labels)
+    found = fit_on_vectors(vectors, rows, labels)
     texts = [text for row in rows for text in row]
     said = found.probabilities(texts, np.arange(len(texts)).reshape(-1, 2)).dependent
     # A fit with an offset gives each label its share, but for the penalty.

@@ -16,7 +16,7 @@ from dialeval_plugin.methods.general.conversations import Conversation, GeneralS
 from dialeval_plugin.methods.general.model import GeneralRecipe, TrainedGeneral
 from dialeval_plugin.methods.general.signals import NEGATIVES
 from dialeval_plugin.methods.general.training import GeneralTrainingOptions, train
-from dialeval_plugin.training.history import read_history
+from dialeval_plugin.training.checkpoints import read_history
 from dialeval_plugin.training.run import TrainingResult
 from tests.refusals import refused
 

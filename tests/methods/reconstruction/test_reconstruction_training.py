@@ -33,7 +33,7 @@ from dialeval_plugin.methods.reconstruction.training import (
     train,
 )
 from dialeval_plugin.training import checkpoints, loop
-from dialeval_plugin.training.history import read_history
+from dialeval_plugin.training.checkpoints import read_history
 from dialeval_plugin.training.run import TrainingResult, choose_recipe
 from tests.refusals import refusal
 from tests.tiny.reconstruction import KINDS

@@ -23,7 +23,7 @@ from dialeval_plugin.methods.slide.model import BLEND_BEFORE_FIT, DisentanglingH
 from dialeval_plugin.methods.slide.recipes import RECIPES
 from dialeval_plugin.methods.slide.stages import NO_RESPONSE, measure
 from dialeval_plugin.methods.slide.training import SlideTrainingOptions, best_threshold, fit_blend, train, validate
-from dialeval_plugin.training.history import read_history
+from dialeval_plugin.training.checkpoints import read_history
 from tests.refusals import refused
 
 SETS = [

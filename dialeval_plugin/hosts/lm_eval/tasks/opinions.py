@@ -19,10 +19,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Turn, is_blank
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn, is_blank, mean_rating
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import check_choice
-from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 

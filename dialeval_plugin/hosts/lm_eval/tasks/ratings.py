@@ -6,11 +6,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.dialogue import Item, mean_rating
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import check_value, from_text
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.corpora.items import context_key, mean_rating
+from dialeval_plugin.corpora.identity import context_key
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.methods.judging.goodness import GEvalReading, goodness_of_forms
 from dialeval_plugin.statistics.bootstrap import Bootstrap
