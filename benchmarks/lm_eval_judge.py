@@ -31,7 +31,6 @@ from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.hosts.lm_eval.tasks import ratings
-from dialeval_plugin.hosts.lm_eval.tasks import responses as lm_eval_tasks
 from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS
 from dialeval_plugin.hosts.registration import register
 from dialeval_plugin.testing.tiny_language_model import train_tiny_language_model
@@ -98,12 +97,8 @@ def main() -> None:
     os.environ["HF_HUB_OFFLINE"] = "1"
     register()
     plugin = Timer()
-    for module, names in (
-        (lm_eval_tasks, ["dstc10_dataset", "mini_dataset", "process_results"]),
-        (ratings, list(KINDS["rating"].printed)),
-    ):
-        for name in names:
-            setattr(module, name, plugin.wrap(getattr(module, name)))
+    for name in ("dstc10_dataset", "mini_dataset", "process_results", *KINDS["rating"].printed):
+        setattr(ratings, name, plugin.wrap(getattr(ratings, name)))
     task = available_task()
     with tempfile.TemporaryDirectory() as scratch:
         examples = [(item, item.ratings[mini.QUALITY][0] == 1) for item in mini.read_examples("train")]

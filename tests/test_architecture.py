@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -142,3 +143,17 @@ def packages_imported(module: str) -> set[str]:
 def test_no_folder_has_more_than_15_modules() -> None:
     sizes = {str(folder): len(list(folder.glob("*.py"))) for folder in [PACKAGE, *PACKAGE.rglob("*")] if folder.is_dir()}
     assert {folder: size for folder, size in sizes.items() if size > 15} == {}
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "reproduction"])
+def test_scripts_import_modules_that_are_there(folder: str) -> None:
+    missing = {
+        f"{path.relative_to(ROOT)} imports {node.module}.{alias.name}"
+        for path in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == PACKAGE.name
+        for alias in node.names
+        if node.module not in MODULES and f"{node.module}.{alias.name}" not in MODULES
+        if alias.name not in MODULES.get(f"{node.module}.__init__", Path(os.devnull)).read_text(encoding="utf-8")
+    }
+    assert not missing
