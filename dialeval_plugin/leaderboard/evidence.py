@@ -198,7 +198,7 @@ def human_references(evidence: Sequence[EvaluatorRows]) -> list[Reference]:
     return references
 
 
-def ranked(board: Leaderboard, evidence: Sequence[EvaluatorRows], *, rounds: int = 1000, seed: int = 0) -> Leaderboard:
+def ranked(board: Leaderboard, evidence: Sequence[EvaluatorRows], *, rounds: int = 1000) -> Leaderboard:
     """Return the leaderboard with ranks by Spearman's rho, in columns with rows of at least two evaluators.
 
     All pairs of a column are tested by `rank_permutation_tests` on the rows scored by both; `ranking.rank_clusters` makes
@@ -215,7 +215,7 @@ def ranked(board: Leaderboard, evidence: Sequence[EvaluatorRows], *, rounds: int
             logger.warning("%s: the pairs of %d evaluators are too many to test, so there are no ranks.", column, len(scores))
             continue
         n_rounds = max(rounds, math.ceil(2 * math.comb(len(scores), 2) / ALPHA))
-        p_values = rank_permutation_tests(scores, ratings, clusters=dialogues, rounds=n_rounds, seed=seed)
+        p_values = rank_permutation_tests(scores, ratings, clusters=dialogues, rounds=n_rounds)
         adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
         n_different = sum(p is not None and p <= ALPHA for p in adjusted.values())
         tests.append(

@@ -80,14 +80,14 @@ def save_encoder(encoder: Encoder, folder: Path) -> None:
         whole.save_pretrained(str(folder), create_model_card=False)
 
 
-def load_encoder(name: str, *, device: str | None = None, revision: str | None = None) -> SentenceTransformer:
+def load_encoder(name: str, *, device: str | None = None) -> SentenceTransformer:
     """Open a sentence-transformers folder, a bare transformers checkpoint (mean pooling), or a hub model.
 
     Raises:
         ModelLoadError: the weights are pickled, damaged or incompatible with the rest, or the folder names code of its own.
         MissingPrerequisite: there is no such model, or the hub cannot be reached.
     """
-    folder = resolve(name, revision=revision)
+    folder = resolve(name)
     stored = check_weights(folder)
     check_device(device)
     if (base := base_of(folder)) is not None:

@@ -12,14 +12,14 @@ from scipy.special import expit
 
 from dialeval_plugin.conversations.messages import judged_turns
 from dialeval_plugin.core.arrays import FloatArray
-from dialeval_plugin.core.dialogue import Dialogue, Item, Level, Turn, is_blank, visible_texts
+from dialeval_plugin.core.dialogue import Dialogue, Item, Level, Turn, is_blank
 from dialeval_plugin.core.options import ModelOptions, with_options
 from dialeval_plugin.core.scope import Scope
 from dialeval_plugin.core.scorer import NO_WEAKNESS, Scorer, read_percentiles
-from dialeval_plugin.core.scores import TOO_FEW_TURNS, Row, Unscored
+from dialeval_plugin.core.scores import Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.models.context_texts import longest_response
+from dialeval_plugin.models.context_texts import longest_response, unread
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 from dialeval_plugin.models.runtimes.exported import HeadFile
 from dialeval_plugin.models.runtimes.opening import open_runtime
@@ -174,9 +174,7 @@ class AssistantScorer(Scorer):
 
     def unscorable(self, item: Item) -> Unscored | None:
         """Return a reason also for a dialogue in which no turn follows another."""
-        if isinstance(item, Dialogue):
-            return None if len(visible_texts(item.turns)) > 1 else TOO_FEW_TURNS
-        return super().unscorable(item)
+        return unread(item) if isinstance(item, Dialogue) else super().unscorable(item)
 
     def is_unsure(self, row: Mapping[str, float | None], within: float) -> bool:
         """Whether the probability of helpfulness, or of a judged defect, is within `within` of its threshold."""

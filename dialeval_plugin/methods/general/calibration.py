@@ -15,6 +15,7 @@ from sklearn.metrics import roc_auc_score
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.models.logistic import logistic_regression
 from dialeval_plugin.terminal import Progress
 
 from .conversations import Conversation, Pair, by_corpus
@@ -25,7 +26,6 @@ from .mixing import (
     HeadWeights,
     HeadWeightsWithoutFacts,
     Mixing,
-    fit_weights,
     turn_statistics,
     weighted_sum,
 )
@@ -122,6 +122,24 @@ def validation_dialogues(
     return dialogues
 
 
+def equal_mixture(kinds: np.ndarray) -> FloatArray:
+    """Return a weight for each row: all wrong kinds together weigh as much as the real rows, and all wrong kinds the same."""
+    is_real = kinds == REAL
+    weights: FloatArray = np.ones(len(kinds))
+    wrong, counts = np.unique(kinds[~is_real], return_counts=True)
+    for kind, count in zip(wrong, counts, strict=True):
+        weights[kinds == kind] = is_real.sum() / (len(wrong) * count)
+    return weights
+
+
+def fit_weights(columns: Mapping[str, FloatArray], kinds: np.ndarray, start: Mapping[str, float]) -> dict[str, float]:
+    """Fit a logistic regression of real rows against an equal mixture of wrong ones; return weights by column, and offset."""
+    table = np.column_stack([*(columns[name] for name in start), np.ones(len(kinds))])
+    begin, labels = np.array([*start.values(), 0.0]), (kinds == REAL).astype(np.float64)
+    weights = logistic_regression(table, labels, start=begin, row_weights=equal_mixture(kinds))
+    return dict(zip((*start, OFFSET), map(float, weights), strict=True))
+
+
 def fit_on_validation(
     model: GeneralModel, conversations: Sequence[Conversation], recipe: GeneralRecipe, seed: int, *, progress: bool = False
 ) -> Fitted:
@@ -193,7 +211,7 @@ def _calibrated(model: GeneralModel, name: str, experts: FloatArray, kinds: np.n
     if len(set(kinds[used] == REAL)) == 2:
         names = EXPERTS[name]
         columns = dict(zip(names, experts[used].T, strict=True))
-        weights = fit_weights(columns, kinds[used], REAL, dict.fromkeys(names, 1 / len(names)))
+        weights = fit_weights(columns, kinds[used], dict.fromkeys(names, 1 / len(names)))
         with torch.no_grad():
             blend.copy_(torch.tensor(list(weights.values())))
     weights = blend.double().cpu().numpy()
@@ -217,11 +235,11 @@ def fit_mixing(
     def weights(heads: Sequence[str], rows: np.ndarray) -> dict[str, float]:
         of_rows = {name: values[rows] for name, values in log_odds.items()}
         start = dict.fromkeys(heads, 1 / len(heads))
-        of_heads = fit_weights({head: of_rows[head] for head in heads}, kinds[rows], REAL, start)
+        of_heads = fit_weights({head: of_rows[head] for head in heads}, kinds[rows], start)
         if "relevance" not in qualities:
             return of_heads
         of_heads = {"relevance": RELEVANCE_WEIGHT, **of_heads}
-        scale = fit_weights({MIXTURE: weighted_sum(of_rows, of_heads)}, kinds[rows], REAL, {MIXTURE: 1.0})
+        scale = fit_weights({MIXTURE: weighted_sum(of_rows, of_heads)}, kinds[rows], {MIXTURE: 1.0})
         scaled = {name: scale[MIXTURE] * weight for name, weight in of_heads.items()}
         return {**scaled, OFFSET: scaled[OFFSET] + scale[OFFSET]}
 
@@ -242,7 +260,7 @@ def _fit_coherence(
         return CoherenceWeights(**start, offset=0.0), dict.fromkeys(DIALOGUE_NEGATIVES)
     triples, starts = triples_of_turns([row.turns for row in dialogues])
     columns = turn_statistics(np.split(judge(model, triples).log_odds["fit"], starts))
-    weights = fit_weights({name: values[fitted] for name, values in columns.items()}, kinds[fitted], REAL, start)
+    weights = fit_weights({name: values[fitted] for name, values in columns.items()}, kinds[fitted], start)
     judged = weighted_sum(columns, weights)
     return CoherenceWeights(**weights), {
         kind: _area(judged[~fitted & (kinds == REAL)], judged[~fitted & (kinds == kind)]) for kind in DIALOGUE_NEGATIVES

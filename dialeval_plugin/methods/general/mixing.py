@@ -21,7 +21,6 @@ from dialeval_plugin.core.files import checked_model_file, read_json, to_json, w
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.corpora.registry import read_reported
-from dialeval_plugin.models.logistic import logistic_regression
 from dialeval_plugin.version import __version__
 
 from .signals import QUALITIES
@@ -44,26 +43,6 @@ def weighted_sum(columns: Mapping[str, FloatArray], weights: Mapping[str, Any]) 
         if name != OFFSET:
             total = total + weight * columns[name]
     return total
-
-
-def equal_mixture(kinds: np.ndarray, real: str) -> FloatArray:
-    """Return a weight for each row: all wrong kinds together weigh as much as the real rows, and all wrong kinds the same."""
-    is_real = kinds == real
-    weights: FloatArray = np.ones(len(kinds))
-    wrong, counts = np.unique(kinds[~is_real], return_counts=True)
-    for kind, count in zip(wrong, counts, strict=True):
-        weights[kinds == kind] = is_real.sum() / (len(wrong) * count)
-    return weights
-
-
-def fit_weights(
-    columns: Mapping[str, FloatArray], kinds: np.ndarray, real: str, start: Mapping[str, float]
-) -> dict[str, float]:
-    """Fit a logistic regression of real rows against an equal mixture of wrong ones; return weights by column, and offset."""
-    table = np.column_stack([*(columns[name] for name in start), np.ones(len(kinds))])
-    begin, labels = np.array([*start.values(), 0.0]), (kinds == real).astype(np.float64)
-    weights = logistic_regression(table, labels, start=begin, row_weights=equal_mixture(kinds, real))
-    return dict(zip((*start, OFFSET), map(float, weights), strict=True))
 
 
 class HeadWeightsWithoutFacts(TypedDict):

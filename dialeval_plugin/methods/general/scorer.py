@@ -21,10 +21,10 @@ from dialeval_plugin.core.locks import one_at_a_time
 from dialeval_plugin.core.options import ModelOptions, with_options
 from dialeval_plugin.core.scope import Scope
 from dialeval_plugin.core.scorer import NO_WEAKNESS, Scorer, read_percentiles
-from dialeval_plugin.core.scores import TOO_FEW_TURNS, Row, Unscored
+from dialeval_plugin.core.scores import Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, text_hash
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.models.context_texts import MAX_TURN_PARTS, EmbeddedTurns, longest_response
+from dialeval_plugin.models.context_texts import MAX_TURN_PARTS, EmbeddedTurns, longest_response, unread
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 from dialeval_plugin.models.runtimes.exported import HeadFile
 from dialeval_plugin.models.runtimes.opening import open_runtime
@@ -241,9 +241,7 @@ class GeneralScorer(Scorer):
 
     def unscorable(self, item: Item) -> Unscored | None:
         """Return a reason also for a dialogue in which no turn follows another."""
-        if isinstance(item, Dialogue):
-            return None if len(visible_texts(item.turns)) > 1 else TOO_FEW_TURNS
-        return super().unscorable(item)
+        return unread(item) if isinstance(item, Dialogue) else super().unscorable(item)
 
     def reset_cache(self) -> None:
         """Forget the contexts' vectors."""

@@ -190,11 +190,9 @@ def true_mean(
     )
 
 
-def difference_of_true_means(
-    a: Sample, b: Sample, *, method: Method = "auto", confidence: float = 0.95, seed: int = 0
-) -> DifferenceOfTrueMeans:
+def difference_of_true_means(a: Sample, b: Sample, *, method: Method = "auto") -> DifferenceOfTrueMeans:
     """Return the true mean of B minus that of A, for samples whose labels have one scale; raises as `true_mean`."""
-    means = [true_mean(one, method=method, confidence=confidence, seed=seed) for one in (a, b)]
+    means = [true_mean(one, method=method) for one in (a, b)]
     places = {name: place for place, name in enumerate(dict.fromkeys([*a.cluster_names, *b.cluster_names]))}
     sides = []
     for one, mean in zip((a, b), means, strict=True):
@@ -206,13 +204,12 @@ def difference_of_true_means(
         spread = sparse.csr_array(at, shape=(len(places), len(one.cluster_names))) @ sparse.csr_array(resampled.sums)
         sides.append(resampled._replace(sums=spread))
     difference = sides[1] - sides[0]
-    bootstrap = replace(JACKKNIFE, confidence=confidence)
     n_clusters = min(a.n_labelled_clusters, b.n_labelled_clusters)
     n_scored, n_unscored = a.n_labels + b.n_labels, a.n_unscored + b.n_unscored
     n_total = len(a.scores) + len(b.scores) + n_unscored
-    interval = bootstrap.around("difference", difference.value, jackknife_error(difference), n_clusters)
+    interval = JACKKNIFE.around("difference", difference.value, jackknife_error(difference), n_clusters)
     counts = Counts(n_total, n_scored, n_clusters, n_unscored, n_total - n_scored - n_unscored)
-    estimate = bootstrap.estimate("difference", difference.value, interval, counts)
+    estimate = JACKKNIFE.estimate("difference", difference.value, interval, counts)
     labelled = [{one.cluster_names[code] for code in np.unique(one.clusters[one.is_labelled])} for one in (a, b)]
     return DifferenceOfTrueMeans(a=means[0], b=means[1], difference=estimate, n_shared=len(labelled[0] & labelled[1]))
 

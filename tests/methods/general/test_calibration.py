@@ -10,9 +10,8 @@ import torch
 from scipy.special import expit
 from torch.nn import functional
 
-from dialeval_plugin.methods.general.calibration import REAL, RELEVANCE_WEIGHT, fit_mixing
+from dialeval_plugin.methods.general.calibration import REAL, RELEVANCE_WEIGHT, equal_mixture, fit_mixing
 from dialeval_plugin.methods.general.judging import GeneralInput
-from dialeval_plugin.methods.general.mixing import equal_mixture
 from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.general.signals import HEADS, NEGATIVES, QUALITIES
 from dialeval_plugin.models.encoders import embed
@@ -70,6 +69,6 @@ def test_relevance_has_its_weight_beside_those_of_the_heads_and_the_score_stays_
     scale = mixing.plain["fit"] / heads.plain["fit"]
     assert mixing.plain["relevance"] == pytest.approx(scale * RELEVANCE_WEIGHT)
     assert mixing.plain["fluency"] == pytest.approx(scale * heads.plain["fluency"])
-    shares = equal_mixture(kinds, REAL)
+    shares = equal_mixture(kinds)
     said = float(np.average(expit(mixing.log_odds(log_odds)), weights=shares))
     assert said == pytest.approx(float(np.average(kinds == REAL, weights=shares)), abs=1e-3)

@@ -13,12 +13,12 @@ from scipy.special import expit
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.methods.general.calibration import equal_mixture
 from dialeval_plugin.methods.general.mixing import (
     RIDGE,
     Mixing,
     RatedMixing,
     RatedSet,
-    equal_mixture,
     fit_on_ratings,
     rated_log_odds,
     response_hash,
@@ -181,7 +181,7 @@ def test_the_hash_of_a_response_is_that_of_its_letters_and_digits() -> None:
 
 
 def test_an_equal_mixture_gives_each_kind_the_same_weight() -> None:
-    weights = equal_mixture(np.array(["real", "real", "a", "a", "a", "b"]), "real")
+    weights = equal_mixture(np.array(["real", "real", "a", "a", "a", "b"]))
     assert weights.tolist() == pytest.approx([1, 1, 1 / 3, 1 / 3, 1 / 3, 1])
 
 
