@@ -38,7 +38,7 @@ _AGENTS = frozenset(
 )  # fmt: skip
 _SILENT = frozenset(
     {"developer", "observation", "ipython", "environment", "reasoning", "thinking", "thought", "data", "root", "event",
-     "internal", "note", "service", "session_meta", "metadata", "system_prompt", "code_interpreter"}
+     "internal", "note", "service", "session_meta", "metadata", "system_prompt", "code_interpreter", "context"}
 )  # fmt: skip
 _OF_TOOLS = re.compile(r"(?:tool|function)s?(?:_?(?:call|use|response|result|output|invocation)s?)*|\w+_call(?:_output)?")
 
@@ -91,12 +91,15 @@ _TEXT_PARTS = frozenset({"text", "input_text", "output_text", "refusal", "markdo
 _ASIDES = ("commentary", "analysis")
 _LANGCHAIN = re.compile(r"(Human|AI|System|Tool|Function|Chat)Message(?:Chunk)?")
 _TOOL_TEXT = re.compile(
-    r"<(tool_call|tool_calls|tool_response|tool_result|function_calls?|function=[^<>]{0,200})>.*?(?:</(?:\1|function)>|\Z)"
+    r"<((?:\w{1,20}:)?(?:tool_calls?|tool_response|tool_result|function_calls?))>.*?(?:</\1>|\Z)"
+    r"|<function=[^<>]{0,200}>.*?(?:</function>|\Z)"
     r'|<details\b[^<>]{0,200}\btype="(?:tool_calls|code_interpreter|code_execution)"[^<>]{0,200}>.*?(?:</details>|\Z)'
-    r'|\A\s*\[\w[\w.]*\(.*\)\]\s*\Z|\A\s*\{\s*"name": *"[^"]+", *"(?:parameters|arguments)": *\{.*\}\s*\Z'  # Llama's
-    r"|\[TOOL_CALLS\].*|<\|python_tag\|>.*|<｜tool▁calls▁begin｜>.*?(?:<｜tool▁calls▁end｜>|\Z)",
+    r'|\A\s*\[\w[\w.]*\(.*\)\]\s*\Z|\A\s*\{\s*"tool_calls": *\[.*\]\s*\}\s*\Z|```tool_code\n.*?(?:```|\Z)'
+    r'|\A\s*(?:functools)?\[?\s*\{\s*(?:"type": *"function", *)?"name": *"[^"]+", *"(?:parameters|arguments)": *\{.*\}\]?\s*\Z'
+    r"|\[TOOL_CALLS\].*|<\|(?:python_tag|tool_call)\|?>.*|<｜tool▁calls▁begin｜>.*?(?:<｜tool▁calls▁end｜>|\Z)",
     re.DOTALL,
 )
+_WRAPPED = re.compile(r"<(answer|output|response|final_answer)>\s*(.*?)\s*</\1>", re.DOTALL)
 _PREFIX = re.compile(
     r"\s*(?:\*\*|\[|<)?(user|human|customer|assistant|ai|bot|chatbot|gpt|chatgpt|agent|system)(?:\*\*|\]|>)?\s*:(?:\*\*)?\s*",
     re.IGNORECASE,
@@ -170,9 +173,12 @@ def speaker_of(name: str | None) -> str | None:
 
 def is_role(name: object) -> bool:
     """Whether a text is a known role."""
-    return isinstance(name, str) and (
-        is_silent(name) or (role := role_of(name)) in _SPEAKERS or role in _CUSTOMERS or role in _AGENTS
-    )
+    return isinstance(name, str) and (is_silent(name) or is_side(name))
+
+
+def is_side(name: object) -> bool:
+    """Whether a text is a role of somebody who speaks."""
+    return isinstance(name, str) and ((role := role_of(name[:20])) in _SPEAKERS or role in _CUSTOMERS or role in _AGENTS)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -360,8 +366,8 @@ def _possible_speakers(value: Mapping[str, Any]) -> list[str]:
     """Return the fields of a message whose names may mean its speaker, and whose values may be one."""
     words = {name: set(re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower().split("_")) for name in value}
     return [
-        name for name, of_name in words.items()
-        if (of_name == {"name"} or of_name & _OF_PEOPLE) and isinstance(value[name], (str, int))
+        name for name, of_name in words.items() if name not in _TEXT_FIELDS
+        and isinstance(one := value[name], (str, int)) and (of_name == {"name"} or of_name & _OF_PEOPLE or is_side(one))
     ]  # fmt: skip
 
 
@@ -490,7 +496,7 @@ def _kind_of(part: Mapping[str, Any]) -> str:
 
 def _answer(text: str, left_out: Counter[str]) -> str | None:
     """Return the text shown to the user; "" if it was truncated during the reasoning, None if it only calls a tool."""
-    if not any(mark in text for mark in "<[{◁") and not text.lstrip().startswith("analysis"):
+    if not any(mark in text for mark in "<[{`◁") and not text.lstrip().startswith("analysis"):
         return text  # no marks of any kind
     rest = _TOOL_TEXT.sub("", text)
     if rest != text:
@@ -498,7 +504,8 @@ def _answer(text: str, left_out: Counter[str]) -> str | None:
         if is_blank(rest):
             return None
         text = rest.strip()
-    reply = split_reasoning(text)
+    if wrapped := _WRAPPED.fullmatch((reply := split_reasoning(text)).text):
+        reply = reply._replace(text=wrapped[2])
     if not reply.has_reasoning and reply.text == text.strip():
         return text
     left_out[THOUGHT if reply.has_reasoning else "end token"] += 1

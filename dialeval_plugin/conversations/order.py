@@ -202,6 +202,8 @@ def _time(value: Any) -> Any:
             with contextlib.suppress(ValueError):
                 return read(value)
         return None
+    if isinstance(value, Mapping) and [*value] in (["$date"], ["$numberLong"]):  # MongoDB's
+        return _time(*value.values())
     if isinstance(value, datetime):
         return value.timestamp()
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value) else None

@@ -252,6 +252,8 @@ def _digests(turns: Sequence[Turn], key: str) -> list[bytes]:
 
 def id_text(value: Any, where: str) -> str:
     """Return an id as text; an InputError begins with `where`."""
+    if isinstance(value, Mapping) and [*value] == ["$oid"]:  # MongoDB's
+        value = value["$oid"]
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # pandas' form of a column with gaps
     if isinstance(value, bool) or not (isinstance(value, (str, int, uuid.UUID)) or hasattr(value, "isoformat")):

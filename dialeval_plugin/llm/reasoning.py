@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_NAME = r"(?:\w+:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?|analysis|reflection|scratchpad)"
+_NAME = r"(?:\w+:|ant)?(?:think(?:ing)?|thoughts?|reason(?:ing)?|analysis|reflection|scratchpad)"
 _MARKUPS = (
     # Tags of most models, brackets of Mistral, triangles of Kimi.
     (rf"<{_NAME}>", rf"</{_NAME}>"),

@@ -207,6 +207,8 @@ CONVERSATIONS: dict[str, Writer] = {
     "multiwoz": lambda turns, id: [{id: {"goal": {}, "log": [{"text": text, "metadata": {}} for _, text in turns]}}],
     "exchanges of DialogStudio": lambda turns, id: [{id: {"log": [
         {"user utterance": asked, "system response": said, "dialog history": ""} for asked, said in pairs(turns)]}}],
+    "fastchat": lambda turns, id: [{"tstamp": 1.0, "type": "chat", "model": "m", "state": {"roles": ["USER", "ASSISTANT"],
+        "messages": [[role.upper(), text] for role, text in turns], "offset": 0, "conv_id": id}}],
     "kvret": lambda turns, id: [{"id": id, "dialogue": [
         {"turn": role, "data": {"utterance": text}} for role, text in turns]}],
     "woz": lambda turns, id: [{"dialogue_idx": id, "dialogue": [

@@ -186,6 +186,26 @@ READ: dict[str, tuple[list[Any], Talk]] = {
         chat(said("assistant", LIKE, date="1/2/2025 1:05 PM"), said("user", TEA, date="1/2/2025 11:59 AM")), ONE,
     ),
     "HTML after a thought": (chat(said("user", TEA), said("assistant", f"<think>Hm.</think><p>{LIKE}</p>")), ONE),
+    "other calls of tools in a text": (
+        chat(said("user", TEA), *(said("assistant", call) for call in (
+            "<tool_call>\n<function=find>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>",
+            "<minimax:tool_call><invoke name='find'></invoke></minimax:tool_call>", "```tool_code\nfind()\n```",
+            '<|tool_call|>[{"name": "find", "arguments": {}}]', 'functools[{"name": "find", "arguments": {}}]',
+            '{"type": "function", "name": "find", "parameters": {}}', '{"tool_calls": [{"function": {"name": "find"}}]}',
+        )), said("assistant", LIKE)),
+        ONE,
+    ),
+    "an answer that is marked as one": (
+        chat(said("user", TEA), said("assistant", f"<antThinking>Hm.</antThinking><answer>\n{LIKE}\n</answer>")), ONE,
+    ),
+    "messages as texts of JSON": (
+        [{"messages": [json.dumps(said("user", TEA)), json.dumps(said("assistant", LIKE))]}], ONE,
+    ),
+    "ids and times of MongoDB": (
+        [{"_id": {"$oid": "1"}, "messages": [
+            said("assistant", LIKE, timestamp={"$date": {"$numberLong": "2"}}), said("user", TEA, timestamp={"$date": "1"})]}],
+        ONE,
+    ),
     "what was annotated of a text": (
         chat({"speaker": "USER", "text": TEA, "segments": [{"text": "tea", "annotations": []}]},
              {"speaker": "ASSISTANT", "text": LIKE, "segments": []}),
@@ -270,6 +290,14 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         chat({**said("user", TEA), "id": "1", "parent": None}, {**said("assistant", "No idea."), "id": "2", "parent": "1"},
              {**said("assistant", LIKE), "id": "3", "parent": "1"}),
         "by --branches all.",
+    ),
+    "messages as Python prints them": (
+        [{"messages": [f"HumanMessage(content='{TEA}')", f"AIMessage(content='{LIKE}')"]}],
+        "messages: has a message as Python prints it, \"HumanMessage(content='",
+    ),
+    "who says it, in a field of any name": (
+        chat({"side": "user", "text": TEA}, {"side": "assistant", "text": LIKE}),
+        "'side' may be the speaker. Say so by --columns speaker=side",
     ),
     "which answer to a message": (
         [{"id": id, "conversation_id": "c", "speaker": who, "text": text, "reply-to": to}

@@ -102,7 +102,11 @@ def _read_whole(value: Value) -> list[Logged]:
     if messages is None and isinstance(given, str) and listed(given) is None and not PYTHON_LIST.match(given):
         advice = "Begin each turn with 'User:' or 'Assistant:', or write a list of turns."
         raise InputError(f"{name}: is a text without roles. {advice}")
-    return [Logged(messages or required_list(given, name, "messages"), id_of(value), current=current_of(value))]
+    messages = messages or [
+        cell if isinstance(one, str) and is_message(cell := parsed_cell(one)) else one
+        for one in required_list(given, name, "messages")
+    ]
+    return [Logged(messages, id_of(value), current=current_of(value))]
 
 
 def _list_under(name: str) -> Layout:

@@ -387,6 +387,7 @@ LAYOUTS = [
         and any(_is_list_of(value.get(name, [None])[:1], Mapping) for name in ("completions", "answers")),
         open_question="has several answers to one request. Read each by --layout completions",
     ),
+    plain("fastchat", "logs of FastChat's server", "state.messages", id="state.conv_id"),
     plain(
         "kvret", "KVRET, of a driver and an assistant", "dialogue", "turn", "data", each=said("turn", "data.utterance"),
     ),

@@ -28,6 +28,7 @@ from dialeval_plugin.core.errors import InputError
 Value: TypeAlias = Mapping[str, Any]
 
 PYTHON_LIST = re.compile(r"\s*\[\s*(?:'|\{\s*')")
+_PYTHON_MESSAGE = re.compile(r"(?:\w+Message(?:Chunk)?\()?content=['\"]")
 
 
 class Logged(NamedTuple):
@@ -155,6 +156,8 @@ def required_list(values: Any, where: str, what: str) -> list[Any]:
         raise InputError(
             f"{where}: expected a list of {what}, got {values!r:.80} ({type(values).__name__}). {advice_for_list(values)}"
         )
+    if printed := next((one for one in elements if isinstance(one, str) and _PYTHON_MESSAGE.match(one)), None):
+        raise InputError(f"{where}: has a message as Python prints it, {printed!r:.60}. Write it as JSON.")
     return elements
 
 
