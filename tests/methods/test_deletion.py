@@ -30,8 +30,12 @@ DOORS = {
 """
 
 SCRIPT = """
-import importlib, json, os, sys
-import datasets, evaluate, lm_eval, scipy.stats, sentence_transformers, sklearn, torch, transformers  # once for all of them
+import gc, importlib, json, os, sys
+# Once for all of them.
+import aiohttp, datasets, evaluate, lm_eval.models.api_models, nltk.translate.meteor_score, pydantic, rouge_score.rouge_scorer
+import sacrebleu, safetensors.torch, scipy.stats, sentence_transformers, sklearn.linear_model, torch, transformers, typer
+import transformers.models.bert.modeling_bert, transformers.pipelines
+gc.freeze()
 
 for folder, modules in json.load(sys.stdin).items():
     if child := os.fork():
