@@ -16,11 +16,11 @@ SETTINGS = {"OMP_NUM_THREADS": "1", "COLUMNS": "120"}
 """Variables of the processes, on which the shown text rests."""
 
 
-def run(path: Path, folder: Path) -> Any:
+def run(path: Path, folder: Path, programs: Path = Path(sys.executable).parent) -> Any:
     """A notebook with what its cells show when it is run in `folder`; stderr is no part of it."""
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(folder)}}, coalesce_streams=True)
-    path_variable = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    path_variable = os.pathsep.join([str(programs), os.environ["PATH"]])
     client.execute(env={**os.environ, **SETTINGS, "PATH": path_variable})
     for cell in notebook.cells:
         if cell.cell_type == "code":

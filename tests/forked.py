@@ -22,7 +22,8 @@ import tempfile
 import threading
 import types
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 PRELOADED = (
@@ -46,6 +47,17 @@ FROM_NOTHING = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0")
 """Commands with the same variables that are not forked, in the first process of pytest."""
 MOST = 3
 """Servers of a process of pytest."""
+STAND_IN = """\
+#!{python} -IS
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({address!r})
+    server.sendall((json.dumps([sys.argv[1:], os.getcwd()]) + "\\n").encode())
+    status, stdout, stderr = json.load(server.makefile())
+sys.stdout.write(stdout)
+sys.stderr.write(stderr)
+sys.exit(status)
+"""
 
 _started: Counter[frozenset[tuple[str, str]]] = Counter()
 _servers: dict[frozenset[tuple[str, str]], _Server] = {}
@@ -68,6 +80,33 @@ def run(
     if server is None:
         return subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, timeout=timeout, check=False)
     return server.run(words, cwd, env, timeout)
+
+
+@contextmanager
+def stand_in(program: Path, env: Mapping[str, str]) -> Iterator[Path]:
+    """Yield a folder for PATH with a program of that name, which starts at once and has `run` run the other one."""
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"{folder}/socket")
+        server.listen()
+        threading.Thread(target=_answer, args=(server, program, env), daemon=True).start()
+        own = Path(folder, program.name)
+        own.write_text(STAND_IN.format(python=sys.executable, address=server.getsockname()), encoding="utf-8")
+        own.chmod(0o755)
+        yield Path(folder)
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def _answer(server: socket.socket, program: Path, env: Mapping[str, str]) -> None:
+    """Run a command for each connection, until the socket is shut down."""
+    while True:
+        try:
+            connection, _ = server.accept()
+        except OSError:
+            return
+        with connection:
+            words, folder = json.loads(connection.makefile().readline())
+            done = run([program, *words], cwd=Path(folder), env=env)
+            connection.sendall(json.dumps([done.returncode, done.stdout, done.stderr]).encode())
 
 
 def _server(words: Sequence[str], env: Mapping[str, str]) -> _Server | None:

@@ -14,9 +14,10 @@ from urllib.parse import unquote
 import nbformat
 import pytest
 
-from reproduction.notebooks import NOTEBOOKS, run
-from tests import prose
+from reproduction.notebooks import NOTEBOOKS, SETTINGS, run
+from tests import forked, prose
 from tests.browser import browser_page
+from tests.cli.running import DIALEVAL, environment
 from tests.documented import PAGES, ROOT, Block, blocks, is_printed
 from tests.page_commands import PageCommands
 
@@ -38,7 +39,10 @@ def shown(notebook: Any) -> list[list[str]]:
 @pytest.mark.long
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_shows_what_it_gives(path: Path, tmp_path: Path) -> None:
-    assert shown(run(path, tmp_path)) == shown(nbformat.read(path, as_version=4))
+    (tmp_path / "folder").mkdir()
+    with forked.stand_in(DIALEVAL, environment(tmp_path, **SETTINGS)) as programs:
+        found = run(path, tmp_path / "folder", programs)
+    assert shown(found) == shown(nbformat.read(path, as_version=4))
 
 
 def test_there_are_notebooks() -> None:

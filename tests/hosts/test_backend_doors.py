@@ -16,20 +16,24 @@ from tests.refusals import refused
 
 EXAMPLES = mini.read_examples("test")[:20]
 ROWS = [{"context": [turn.text for turn in one.context], "response": one.response.text} for one in EXAMPLES]
-EXPECTED = [pytest.approx(value, abs=1e-5) for value in load_scorer("general", device="cpu").score(EXAMPLES).values]
+
+
+@pytest.fixture(scope="module")
+def expected() -> list[object]:
+    return [pytest.approx(value, abs=1e-5) for value in load_scorer("general", device="cpu").score(EXAMPLES).values]
 
 
 @pytest.mark.any_lm_eval
-def test_the_metric() -> None:
+def test_the_metric(expected: list[object]) -> None:
     found = load_metric("general").compute(
         predictions=[row["response"] for row in ROWS], contexts=[row["context"] for row in ROWS], backend="onnx"
     )
-    assert found["scores"] == EXPECTED
+    assert found["scores"] == expected
     assert "|backend:onnx|" in found["signature"]
 
 
 @pytest.mark.any_lm_eval
-def test_the_command_whole_and_by_shards(tmp_path: Path) -> None:
+def test_the_command_whole_and_by_shards(expected: list[object], tmp_path: Path) -> None:
     source = write_rows(tmp_path / "rows.jsonl", ROWS)
     for words, name in (([], "whole"), (["--shard", "1/2"], "one"), (["--shard", "2/2"], "two")):
         done = dialeval("score", source, "--output", tmp_path / f"{name}.jsonl", "--option", "backend=onnx", *words)
@@ -41,7 +45,7 @@ def test_the_command_whole_and_by_shards(tmp_path: Path) -> None:
     assert "20 of 20 scored" in done.output
     for name in ("whole", "merged"):
         rows = [json.loads(line) for line in (tmp_path / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
-        assert [row["general"] for row in rows] == EXPECTED
+        assert [row["general"] for row in rows] == expected
 
 
 @pytest.mark.any_lm_eval
