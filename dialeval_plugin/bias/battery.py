@@ -22,6 +22,7 @@ from dialeval_plugin.llm.language_model import judge_of
 from dialeval_plugin.methods.assistant.rules import language_of
 from dialeval_plugin.methods.judging.rubric import RubricJudge, rubric_prompt
 from dialeval_plugin.reports.tables import Table, TableRow, figure, interval_column, named_column, text_column
+from dialeval_plugin.statistics.annotators.reliability import intraclass_correlation
 from dialeval_plugin.statistics.bootstrap import (
     DEFAULT_BOOTSTRAP,
     Bootstrap,
@@ -32,7 +33,6 @@ from dialeval_plugin.statistics.bootstrap import (
     ratio_of_sums,
 )
 from dialeval_plugin.statistics.means import difference_of_means_interval
-from dialeval_plugin.statistics.reliability import intraclass_correlation
 
 from .changes import ANSWER_CHANGES, PROMPT_CHANGES, AskedOtherwise, changed_item, judged_text
 
