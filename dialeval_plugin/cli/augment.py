@@ -11,8 +11,7 @@ import typer
 from dialeval_plugin.core.files import check_output
 from dialeval_plugin.core.registry import load_scorer
 
-from .examples import say_next
-from .options import Answers, DryRun, LlmArgs, NoAnswers, check_judge
+from .options import Answers, DryRun, LlmArgs, NoAnswers, check_judge, say_next
 
 if TYPE_CHECKING:
     from dialeval_plugin.methods.augmentation.augmentation import Augmented
