@@ -178,7 +178,7 @@ def is_role(name: object) -> bool:
 
 def is_side(name: object) -> bool:
     """Whether a text is a role of somebody who speaks."""
-    return isinstance(name, str) and ((role := role_of(name[:20])) in _SPEAKERS or role in _CUSTOMERS or role in _AGENTS)
+    return isinstance(name, str) and any(role_of(name) in known for known in (_SPEAKERS, _CUSTOMERS, _AGENTS))
 
 
 @functools.lru_cache(maxsize=1024)

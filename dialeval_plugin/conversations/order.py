@@ -141,8 +141,14 @@ def _ordered(messages: Sequence[object], where: str, order: Order | None) -> lis
         return listed
     for name in _INDEXES if order is None else ():
         values: list[Any] = [_number(message.get(name)) if isinstance(message, Mapping) else None for message in messages]
-        if None not in values and len(set(values)) == len(values):
-            return sorted(listed, key=lambda place: values[place])
+        if None in values or sorted(values) == values:
+            continue
+        if len(set(values)) < len(values):
+            advice = "Order them, give each of several conversations an id, or read them as they are by --order listed."
+            raise InputError(
+                f"{where}: its messages are not in the order of their numbers ({name!r}), some of which recur. {advice}"
+            )
+        return sorted(listed, key=lambda place: values[place])
     stamps = [_first(message, _TIMES) for message in messages]
     times: list[Any] = list(map(_time, stamps))
     of_dates = [[_of_date(stamp, *places) for stamp in stamps] for places in ((1, 2), (2, 1))] if None in times else []

@@ -299,6 +299,11 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         chat({"side": "user", "text": TEA}, {"side": "assistant", "text": LIKE}),
         "'side' may be the speaker. Say so by --columns speaker=side",
     ),
+    "numbers that recur": (
+        chat(*(said(role, text, turn=turn) for role, text, turn in (
+            ("user", TEA, 1), ("assistant", LIKE, 2), ("user", HOW, 1), ("assistant", BREW, 2)))),
+        "are not in the order of their numbers ('turn'), some of which recur. Order them, give each of several conversations",
+    ),
     "which answer to a message": (
         [{"id": id, "conversation_id": "c", "speaker": who, "text": text, "reply-to": to}
          for id, who, text, to in (("1", "Ann", TEA, None), ("2", "Bo", LIKE, "1"), ("3", "Cy", "No.", "1"))],
@@ -573,6 +578,13 @@ def test_what_whatsapp_says_in_another_language_is_not_said_by_people(
 def test_numbers_and_times_of_subtitles_are_not_said(name: str, head: str, before: str, tmp_path: Path) -> None:
     cues = [f"{before.format(n)}{who}: {text}\n\n" for n, (who, text) in enumerate((("User", TEA), ("Agent", LIKE)), start=1)]
     (path := tmp_path / name).write_text(head + "".join(cues), encoding="utf-8")
+    assert talk(Source(str(path), ReadingOptions(layout="transcript"))) == ONE
+
+
+def test_lines_that_markdown_draws_between_messages_are_not_said(tmp_path: Path) -> None:
+    (path := tmp_path / "chat.md").write_text(
+        f"**User:**\n\n{TEA}\n\n---\n\n**Assistant:**\n\n{LIKE}\n\n---\n", encoding="utf-8"
+    )
     assert talk(Source(str(path), ReadingOptions(layout="transcript"))) == ONE
 
 

@@ -348,7 +348,7 @@ LAYOUTS = [
         "text-generation-webui", "a chat of text-generation-webui", "internal[] visible[]",
         lambda value: [
             Logged([
-                one for one in alternating(itertools.chain(*map(elements, list_at(value, "internal"))))
+                one for one in alternating(text for pair in list_at(value, "internal") for text in elements(pair))
                 if one["content"] != _NO_REQUEST
             ])
         ],

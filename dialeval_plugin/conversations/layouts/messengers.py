@@ -50,6 +50,8 @@ _MARK = re.compile(
 """The speaker at the beginning of a line: `User:`, `**User:**`, `[User]:`, `You said:`, or a heading `## User`."""
 _MATRIX_QUOTE = re.compile(r"(?:> [^\n]*\n)+\n")
 """The quotation of the message that is answered, which Matrix writes before the answer."""
+_RULE = re.compile(r"\n-{3,}\s*\Z")
+"""A line that Markdown's exports draw after a message."""
 _FIRST_LINE = re.compile(r"[^\n]*\n?")
 _CUE = re.compile(r"(?:\d+:)?\d\d:\d\d[.,]\d{3} --> ")
 """The times of a subtitle (SubRip, WebVTT)."""
@@ -135,7 +137,7 @@ def _style(mark: re.Match[str]) -> str:
 
 
 def _transcribed(role: str, texts: list[str]) -> Value:
-    return {"role": USER if role == "you" else role or None, "content": "".join(texts).strip()}
+    return {"role": USER if role == "you" else role or None, "content": _RULE.sub("", "".join(texts)).strip()}
 
 
 def _is_slack(value: object) -> bool:
