@@ -45,7 +45,6 @@ def pytest_collection() -> Iterator[object]:
     try:
         return (yield)
     finally:
-        gc.collect()
         gc.freeze()
         gc.enable()
 

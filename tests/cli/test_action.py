@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import forked
+from tests.cli.running import DIALEVAL, environment
 from tests.results.test_comparison import SIGNATURE, file, rows
 
 ROOT = Path(__file__).parents[2]
@@ -25,11 +27,12 @@ def run_step(number: int, folder: Path, variables: dict[str, str], **given: str)
     own = {
         name: re.sub(r"\$\{\{ inputs\.(\w+) \}\}", lambda found: inputs[found[1]], text) for name, text in step["env"].items()
     }
-    search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": search, "GITHUB_ACTION_PATH": str(ROOT), "HF_HUB_OFFLINE": "1", **variables, **own}
     # As a runner starts bash.
     command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    with forked.stand_in(DIALEVAL, environment(folder)) as programs:
+        search = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+        env = {**os.environ, "PATH": search, "GITHUB_ACTION_PATH": str(ROOT), **variables, **own}
+        return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.fixture

