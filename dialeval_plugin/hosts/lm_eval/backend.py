@@ -7,7 +7,7 @@ import functools
 import importlib.util
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -309,26 +309,15 @@ def load_language_model(
     settings = {"batch_size": batch_size, "device": device, **_safe_weights(model, arguments, is_local=is_local)}
     extra = {key: value for key, value in settings.items() if value is not None}
     is_folder = named is not None and Path(str(arguments[named])).is_dir()
-    with opening(name, "a judge") if is_local and is_folder else contextlib.nullcontext():
-        try:
-            if is_a(kind, "TemplateAPI"):
-                from .served import served
+    with (
+        opening(name, "a judge") if is_local and is_folder else contextlib.nullcontext(),
+        _with_remedies(model, kind, of_host, None if is_folder else name),
+    ):
+        if is_a(kind, "TemplateAPI"):
+            from .served import served
 
-                kind = served(kind, extra_fields)
-            lm = kind.create_from_arg_obj(of_host, extra)
-        except ImportError as error:
-            raise missing_package(model, error) from error
-        except OSError as error:
-            if is_folder:
-                raise
-            raise MissingPrerequisite(
-                f"llm {model!r}: the model {name!r} is neither a folder, nor in the Hugging Face cache, nor can it be fetched "
-                "from the hub. Check the name, or fetch it on a machine with a network (`hf download " + name + "`)."
-            ) from error
-        except TypeError as error:
-            if (refused := refused_argument(model, kind, of_host, error)) is None:
-                raise
-            raise refused from error
+            kind = served(kind, extra_fields)
+        lm = kind.create_from_arg_obj(of_host, extra)
     chosen = own.apply_chat_template if as_chat is None else as_chat
     is_chat = chosen if chosen is not None else "chat" in model or model == "litellm"
     if chosen is None and not is_chat and getattr(vars(lm).get("tokenizer"), "chat_template", None):
@@ -338,6 +327,26 @@ def load_language_model(
             *(model, name),
         )
     return LmEvalLanguageModel(lm, identity_of(model, arguments, lm), as_chat=is_chat, own=own)
+
+
+@contextlib.contextmanager
+def _with_remedies(model: str, kind: type[Any], arguments: Mapping[str, Any], name: str | None) -> Iterator[None]:
+    """Say what to install, fetch or correct if a model cannot be made; `name` is None for a folder."""
+    try:
+        yield
+    except ImportError as error:
+        raise missing_package(model, error) from error
+    except OSError as error:
+        if name is None:
+            raise
+        raise MissingPrerequisite(
+            f"llm {model!r}: the model {name!r} is neither a folder, nor in the Hugging Face cache, nor can it be fetched "
+            f"from the hub. Check the name, or fetch it on a machine with a network (`hf download {name}`)."
+        ) from error
+    except TypeError as error:
+        if (refused := refused_argument(model, kind, arguments, error)) is None:
+            raise
+        raise refused from error
 
 
 def _safe_weights(model: str, arguments: Mapping[str, Any], *, is_local: bool) -> dict[str, Any]:
