@@ -55,6 +55,26 @@ def test_a_document_is_a_turn_after_the_turns_before_it(few: Path) -> None:
     assert prompt(pair) == "Hello, do you like tea? (1)"
 
 
+def test_the_hosts_cache_of_requests_sends_no_prompts_of_other_options(
+    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """`--cache_requests` answered the option `context=pair` with the prompts of a run before, of full contexts."""
+    monkeypatch.setattr("lm_eval.caching.cache.PATH", str(tmp_path / "requests"))
+
+    def prompts(**options: Any) -> list[str]:
+        settings = {"model_args": "scorer=response_length", "cache_requests": True, "limit": 12}
+        found = evaluate("dialogue-metric", "convai2_opinion", **settings, **options)
+        return [sample["arguments"][0][0] for sample in found["samples"]["convai2_opinion"]]
+
+    whole = prompts()
+    pairs = prompts(metadata={"context": "pair"})
+    assert pairs == [text.rpartition("\n")[2] for text in whole] != whole
+    assert caplog.messages.count(
+        "convai2_opinion: --cache_requests has no effect: it would send old prompts after a change of --metadata or of the data"
+    ) == 2  # fmt: skip
+    assert not (tmp_path / "requests").exists()
+
+
 def rated_dialogues() -> list[Dialogue]:
     long = [dialogue for dialogue in convai.read_convai2() if len(dialogue.turns) > 2]
     return [dialogue for dialogue in long if mean_rating(dialogue, "eval_score") is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import logging
 import re
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ from dialeval_plugin.core.errors import MissingPrerequisite
 
 if TYPE_CHECKING:
     from lm_eval.api.instance import Instance
+
+logger = logging.getLogger(__name__)
 
 SCORER = "dialeval"
 
@@ -87,6 +90,26 @@ def score_nothing_when_predicting() -> None:
 
 def _is_ours(function: Any) -> bool:
     return str(getattr(function, "__module__", "")).startswith("dialeval_plugin.")
+
+
+@functools.cache
+def build_requests_anew() -> None:
+    """Stop the host, in this process, from taking the requests of our tasks from its cache (`--cache_requests`).
+
+    The cache's key holds neither a task's options (`--metadata`) nor its data, so old prompts would be sent.
+    """
+    task: Any = importlib.import_module("lm_eval.api.task").Task
+    original = task.build_all_requests
+
+    @functools.wraps(original)
+    def built(self: Any, **settings: Any) -> Any:
+        if settings.get("cache_requests") and _is_ours(getattr(self.config, "custom_dataset", None)):
+            text = "%s: --cache_requests has no effect: it would send old prompts after a change of --metadata or of the data"
+            logger.warning(text, self.config.task)
+            settings["cache_requests"] = False
+        return original(self, **settings)
+
+    task.build_all_requests = built
 
 
 @functools.cache
