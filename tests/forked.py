@@ -36,8 +36,8 @@ PRELOADED = (
 READ_LATE = {"COLUMNS", "HOME", "OPENAI_API_KEY", "PATH", "PIP_TARGET", "PWD", "PYTEST_CURRENT_TEST", "PYTHONPATH"}
 READ_LATE |= {"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "TOKENIZERS_PARALLELISM", "WORLD_SIZE", "XDG_DATA_HOME"}
 READ_LATE |= {"KILL_AT", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "ORT_DISABLE_TELEMETRY"}
-READ_LATE |= {"PYTEST_VERSION", "PYTHONUNBUFFERED", "RAY_USAGE_STATS_ENABLED"}
-"""Variables that no import reads, as none reads dialeval's own, or that sklearn and dialeval set when they are used. Commands
+READ_LATE |= {"PYTEST_VERSION", "PYTHONUNBUFFERED", "RAY_USAGE_STATS_ENABLED", "TORCHINDUCTOR_CACHE_DIR"}
+"""Variables that no import reads, as none reads dialeval's own, or that sklearn, torch and dialeval set when used. Commands
 that differ in another one, or in the folder of PYTHONPATH that has the host, do not share a server."""
 OF_THE_HUB = {"HF_ENDPOINT", "HF_HUB_CACHE", "HF_HUB_DISABLE_XET", "HF_TOKEN"}
 """Variables that huggingface_hub reads once: a forked command reads them again."""
