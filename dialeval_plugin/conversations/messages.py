@@ -496,7 +496,7 @@ def _kind_of(part: Mapping[str, Any]) -> str:
 
 def _answer(text: str, left_out: Counter[str]) -> str | None:
     """Return the text shown to the user; "" if it was truncated during the reasoning, None if it only calls a tool."""
-    if not any(mark in text for mark in "<[{`◁") and not text.lstrip().startswith("analysis"):
+    if not any(mark in text for mark in ("<", "[", "{", "◁", "```tool_code")) and not text.lstrip().startswith("analysis"):
         return text  # no marks of any kind
     rest = _TOOL_TEXT.sub("", text)
     if rest != text:

@@ -14,16 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from dialeval_plugin.conversations.messages import (
-    ASSISTANT,
-    USER,
-    Fields,
-    alternating,
-    at,
-    is_role,
-    speaker_of,
-    split_dialogue,
-)
+from dialeval_plugin.conversations.messages import ASSISTANT, USER, Fields, alternating, at, is_role, speaker_of, split_dialogue
 from dialeval_plugin.conversations.order import place_of
 from dialeval_plugin.core.errors import InputError
 
