@@ -30,9 +30,9 @@ WITHOUT_ID = {"codex", "sillytavern", "voiceflow", "whatsapp", "slack", "twilio"
 BY_PEOPLE = {"topical-chat", "blended-skill-talk", "dailydialog", "empathetic-dialogues", "soda"}
 """Layouts of people who talk, among whom no assistant is; and those of one question: what they hold is no such conversation."""
 OF_ONE_QUESTION = {"dispreferred", "question-answer", "dolly", "open-orca"}
-_MARKUP = re.compile(r"[<\[◁]\S|^\w+:|^analysis|^null$")
+_MARKUP = re.compile(r"[<\[◁]\S|^\w+:|^analysis|^null$|^>|^-{3,}$")
 SAID = TEXTS.filter(lambda text: bool(text) and not _MARKUP.search(text))
-"""Without the markup of a prompt or of a tool, and WhatsApp's word for a picture, which are no speech."""
+"""Without the markup of a prompt, a tool, Markdown or aider, and WhatsApp's word for a picture, which are no speech."""
 TALK: Turns = [("system", "Be kind."), ("user", "Do you like tea?"), ("thinking", "Hm."), ("tool", "look up tea"),
                ("assistant", "I do."), ("user", "Why?"), ("assistant", "It is warm.")]  # fmt: skip
 
