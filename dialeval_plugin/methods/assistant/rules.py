@@ -24,6 +24,8 @@ import numpy.typing as npt
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.llm.reasoning import split_reasoning
 
+from .sentence_kinds import kind_of
+
 LANGUAGES: Mapping[str, Mapping[str, list[str]]] = json.loads(
     Path(__file__).with_name("languages.json").read_text(encoding="utf-8")
 )
@@ -63,6 +65,8 @@ _WORD = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W
 _SENTENCE_END = re.compile(r"([.!?。！？][\"”’')\]*_]*)\s+|([。！？])")
 _ITEM = re.compile(r"\A\s*(?:[-*•+]|\(?\d{1,3}[.):]|\(?[A-Za-z][.)])\s+")
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~).*$", re.MULTILINE)
+_LONGEST = 2000
+"""Number of characters of a sentence by which its kind is told."""
 _CLOSERS = " \t\r\n*_~`\"”’')]}>»"
 _COUNTS = {word: count for count, word in enumerate(_SECTIONS["counts"], 2)}
 
@@ -147,6 +151,20 @@ class _Reading:
         language = max(shares, key=shares.__getitem__)
         return language if shares[language] > 0.1 else "en"
 
+    @cached_property
+    def kinds(self) -> list[str | None]:
+        """Kind of each of the first two and the last two sentences that does not belong in an answer; None of all others."""
+        far, texts = len(self.sentences) - 3, [_lower(text[:_LONGEST]) for text in self.sentences]
+        return [kind_of(text) if place < 2 or place > far else None for place, text in enumerate(texts)]
+
+    def opens_with(self, kind: str) -> bool:
+        """Whether one of the first two sentences is of a kind."""
+        return kind in self.kinds[:2]
+
+    def ends_with(self, kind: str) -> bool:
+        """Whether one of the last two sentences, but not the first one of all, is of a kind."""
+        return kind in self.kinds[1:][-2:]
+
     def has(self, pattern: re.Pattern[str]) -> bool:
         return pattern.search(self.lower) is not None
 
@@ -154,10 +172,10 @@ class _Reading:
         """Whether the user's turns match a pattern."""
         return pattern.search(self.asked) is not None
 
-    def share_of_sentences(self, pattern: re.Pattern[str]) -> float:
-        """Share of the words in sentences that match a pattern."""
-        pairs = zip(self.sentences, self.sentence_words, strict=True)
-        n_words = sum(len(words) for text, words in pairs if pattern.search(_lower(text)))
+    def share_of_sentences(self, pattern: re.Pattern[str], kind: str = "") -> float:
+        """Share of the words in sentences that match a pattern or are of a kind."""
+        rows = zip(self.sentences, self.sentence_words, self.kinds, strict=True)
+        n_words = sum(len(words) for text, words, own in rows if own == kind or pattern.search(_lower(text)))
         return _share(n_words, sum(map(len, self.sentence_words)))
 
 
@@ -351,9 +369,11 @@ def _speaker_labels(reading: _Reading) -> float:
 
 
 def _user_voice(reading: _Reading) -> float:
-    """Whether lines after the first sound like a user, and the user did not ask for such a text."""
+    """Whether lines after the first, or the last sentences, sound like a user, and the user did not ask for such a text."""
     if reading.asks(_DIALOGUE) or reading.asks(_QUESTIONS):
         return 0.0
+    if reading.ends_with("user"):
+        return 1.0
     lines = (_SPEAKER.sub("", _lower(line), count=1).strip(' *"“-') for line in reading.lines[1:])
     spoken = [line for line in lines if _USER_VOICE.match(line)]
     return 0.5 * len(spoken) + 0.5 * any(line.endswith("?") for line in spoken)
@@ -417,7 +437,7 @@ def _error_phrase(reading: _Reading) -> float:
     """Share of the answer that error messages cover; 1 for a program's empty output such as "null"."""
     if len(reading.words) < 3 and _EMPTY.fullmatch(reading.lower[:200]):
         return float(not reading.asks(_ABOUT_ERRORS))
-    n_errors = len(_ERROR.findall(reading.lower))
+    n_errors = len(_ERROR.findall(reading.lower)) + reading.opens_with("error")
     return min(1.0, 20 * n_errors / (len(reading.words) + 10)) * (0.3 if reading.asks(_ABOUT_ERRORS) else 1.0)
 
 
@@ -472,7 +492,11 @@ def _contradicting_twin(reading: _Reading) -> float:
 
 def _takes_back(reading: _Reading) -> float:
     """Whether a sentence retracts an earlier one: 1 in the last two sentences, 0.4 elsewhere; 0 if the user mentions truth."""
-    if reading.asks(_ABOUT_TRUTH) or not reading.has(_TAKES_BACK):
+    if reading.asks(_ABOUT_TRUTH):
+        return 0.0
+    if reading.ends_with("retraction"):
+        return 1.0
+    if not reading.has(_TAKES_BACK):
         return 0.0
     return 1.0 if any(_TAKES_BACK.search(_lower(one)) for one in reading.sentences[1:][-2:]) else 0.4
 
@@ -573,14 +597,19 @@ _RULES: Mapping[str, Callable[[_Reading], float]] = MappingProxyType(
         "reasoning": lambda reading: float(
             split_reasoning(reading.response).has_reasoning and not split_reasoning(reading.asked).has_reasoning
         ),
-        "system_prompt": lambda reading: float(reading.has(_SYSTEM) and not reading.asks(_ABOUT_MODELS)),
+        "system_prompt": lambda reading: float(
+            (reading.opens_with("system") or reading.has(_SYSTEM)) and not reading.asks(_ABOUT_MODELS)
+        ),
         "spoken_reasoning": lambda reading: float(
-            "user" not in reading.asked and bool(_SPOKEN_REASONING.search(reading.lower[:600]))
+            "user" not in reading.asked
+            and (reading.opens_with("reasoning") or bool(_SPOKEN_REASONING.search(reading.lower[:600])))
         ),
         "speaker_labels": _speaker_labels,
         "user_voice": _user_voice,
-        "refusal_opening": lambda reading: float(_REFUSAL.search(reading.lower[:250]) is not None),
-        "refusal_anywhere": lambda reading: reading.share_of_sentences(_REFUSAL),
+        "refusal_opening": lambda reading: float(
+            reading.opens_with("refusal") or _REFUSAL.search(reading.lower[:250]) is not None
+        ),
+        "refusal_anywhere": lambda reading: reading.share_of_sentences(_REFUSAL, "refusal"),
         "set_phrases": lambda reading: reading.share_of_sentences(_SET_PHRASE),
         # Generic words and the user's words.
         "generic_words": lambda reading: _share(
@@ -614,7 +643,9 @@ _RULES: Mapping[str, Callable[[_Reading], float]] = MappingProxyType(
         "function_words": lambda reading: _share(sum(word in _ENGLISH for word in reading.words), len(reading.words)),
         "symbols": _symbols,
         "list_disorder": _list_disorder,
-        "insult": lambda reading: float(reading.has(_INSULT) and not reading.asks(_ABOUT_RUDENESS)),
+        "insult": lambda reading: float(
+            ("insult" in reading.kinds or reading.has(_INSULT)) and not reading.asks(_ABOUT_RUDENESS)
+        ),
         "rude_words": lambda reading: sum(word not in reading.asked for word in _RUDE_WORD.findall(reading.lower)) / 2,
     }
 )

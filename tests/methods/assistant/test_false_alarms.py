@@ -76,3 +76,14 @@ def test_the_tables_of_pairs_are_those_that_the_script_fits(data_dir: Path) -> N
     from reproduction.assistant.pairs_of_words import tables
 
     assert tables() == {name: Path(rules.__file__).with_name(name).read_text("utf-8") for name in tables()}
+
+
+def test_the_classifier_of_sentences_is_the_one_that_the_script_fits(data_dir: Path) -> None:
+    """A weight may be rounded the other way on another machine."""
+    if not (data_dir / "assistant").is_dir():
+        pytest.skip("the data folder has no folder 'assistant'")
+    from reproduction.assistant.sentence_kinds import fitted
+
+    stored = Path(rules.__file__).with_name("sentence_kinds.txt").read_text("utf-8").splitlines()
+    units = [np.array([list(line.encode()) for line in lines]) for lines in (fitted().splitlines(), stored)]
+    assert np.abs(units[0] - units[1]).max() <= 1
