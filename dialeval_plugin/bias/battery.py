@@ -14,7 +14,7 @@ from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.resources import optional
 from dialeval_plugin.core.scorer import BLOCK, Scorer, block_size, run_signature, score_block, scores_of
 from dialeval_plugin.core.scores import Row, conversation_id
-from dialeval_plugin.corpora.identity import context_key
+from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.hosts.registration import replaced
 from dialeval_plugin.labels.table import LabelTable
 from dialeval_plugin.llm.answers import CachedLanguageModel

@@ -2,7 +2,7 @@
 
 Published copies of a dialogue differ in white space and case, so the *key* of a dialogue ignores both; and it uses only the
 opening, the first three turns, so that parts of a dialogue share one key. (Rows that are resampled together have a stricter
-key, `context_key`: two pairs of FED's dialogues have openings that differ only in case.)
+key, `items.context_key`: two pairs of FED's dialogues have openings that differ only in case.)
 
 *A training dialogue leaks a reported one if both share a run of consecutive utterances: at least two utterances, with at least
 `MIN_WORDS` different words among them; or if both have the same opening, however short they are.* The run may be anywhere in
@@ -24,18 +24,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice, pairwise
 from typing import NamedTuple, TypeVar
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn, context_turns, is_blank
+from dialeval_plugin.core.dialogue import Dialogue, Item, Turn, context_turns, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.terminal import Progress
 
+from .items import OPENING_TURNS
 from .rows import split_speaker
 
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-OPENING_TURNS = 3
 LEAK_RULE = 1
 """Version of this module's rules; every trained model records it."""
 MIN_WORDS = 8
@@ -46,26 +46,6 @@ more and 1,093 have fewer: greetings and thanks (`docs/corpora.md`).
 _WORD = re.compile(r"\w+")
 _NO_WORD = re.compile(r"[\W_]+")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
-
-
-def context_key(item: Item) -> str:
-    """Return a short hash shared by all items of one dialogue: of its first three turns, ignoring white space and speakers.
-
-    It serves to resample whole dialogues, and to keep the dialogue under test out of few-shot examples. The rest of a long
-    context is ignored, because several responses of one dialogue may be rated, each after the turns up to it: FED's 375
-    contexts belong to 125 dialogues, of which two have the same opening. A shorter context is its own key, as the turns after
-    it are unknown, and an item without any context has its own key.
-    """
-    turns = context_turns(item)
-    if not turns:
-        return text_hash("no context", item.id)
-    return text_hash(*(" ".join(turn.text.split()) for turn in turns[:OPENING_TURNS]))
-
-
-def text_key(item: Item) -> str:
-    """Return a short hash of an item's text for raters and judges, ignoring white space, speakers and facts."""
-    turns = (*item.context, item.response) if isinstance(item, Example) else item.turns
-    return text_hash(*(" ".join(turn.text.split()) for turn in turns))
 
 
 def dialogue_key(texts: Iterable[str]) -> str:

@@ -28,7 +28,7 @@ from dialeval_plugin.core.signature import text_hash
 from .columns import Columns, check_columns, names_of
 from .corpus import FileHead
 from .exports import check_layout, check_suffix, export_of, user_rows
-from .identity import context_key, text_key
+from .items import context_key, text_key
 from .registry import CORPORA, identify, read_items, read_set
 from .rows import finite_numbers, is_table, number_cell
 

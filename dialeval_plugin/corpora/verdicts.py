@@ -30,7 +30,7 @@ from dialeval_plugin.core.files import checked, read_json, read_json_lines
 from dialeval_plugin.core.signature import file_hash
 
 from .corpus import DATA_DIR_VARIABLE, Corpus
-from .identity import text_key
+from .items import text_key
 from .readers import conture, convai, dstc10
 
 CORPUS = Corpus(name="llm_judgements", layout="verdicts of language models on some of these sets")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from dialeval_plugin.core.dialogue import Dialogue, Item, Turn, mean_rating
 from dialeval_plugin.core.files import read_json
-from dialeval_plugin.corpora.identity import context_key
+from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.verdicts import SET_READERS
 
 RATING = "rating"

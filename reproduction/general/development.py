@@ -20,7 +20,7 @@ from typing import get_args
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Example, is_blank, mean_rating, visible_texts
 from dialeval_plugin.core.files import read_json
-from dialeval_plugin.corpora.identity import context_key
+from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dbdc
 from dialeval_plugin.methods.general.calibration import RELEVANCE_WEIGHT
 from dialeval_plugin.methods.general.mixing import Mixing

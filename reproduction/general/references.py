@@ -21,7 +21,8 @@ from sklearn.metrics import roc_auc_score
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Example, mean_rating
-from dialeval_plugin.corpora.identity import LeakIndex, context_key, leave_out_leaks
+from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks
+from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dailydialog_pp, dstc10
 from dialeval_plugin.corpora.readers.dailydialog_pp import QUALITY, ResponseSet
 from dialeval_plugin.corpora.registry import read_reported

@@ -17,7 +17,7 @@ import numpy as np
 
 from dialeval_plugin.core.dialogue import Example, Item, is_blank, mean_rating
 from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.corpora.identity import context_key
+from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.rated_items import RatedItem
 from dialeval_plugin.corpora.readers import conture, dstc10, fed, usr
 from dialeval_plugin.methods.general.judging import GENERAL_FOLDER, TOKENS_CUT

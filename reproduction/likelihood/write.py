@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from dialeval_plugin.core.dialogue import Dialogue, Item, Level, mean_rating
 from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.corpora.identity import context_key
+from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import convai, dstc10, fed
 from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
 from dialeval_plugin.reports.tables import markdown_table

@@ -20,7 +20,7 @@ from dialeval_plugin.core.files import checked, read_json_lines
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.signature import content_hash
-from dialeval_plugin.corpora.identity import context_key
+from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dailydialog_pp, dstc10, fed, usr
 from dialeval_plugin.models.folders import PRETRAINED, pretrained_names
 from dialeval_plugin.reports.slm import classify

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.dialogue import mean_rating
-from dialeval_plugin.corpora.identity import context_key
+from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers.dstc10 import SETS, overall_quality, read
 
 pytestmark = pytest.mark.real_data

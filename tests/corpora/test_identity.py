@@ -14,12 +14,12 @@ from dialeval_plugin.corpora.identity import (
     LeakCount,
     LeakIndex,
     ReportedDialogue,
-    context_key,
     dialogue_key,
     opening_key,
     set_aside,
     split_by_dialogue,
 )
+from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.registry import read_dialogues, read_reported
 from tests.refusals import refusal, refused
 

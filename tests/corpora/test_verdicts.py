@@ -17,7 +17,7 @@ from dialeval_plugin.core.files import to_json, write_json_lines, write_text
 from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.corpora import corpus, verdicts
 from dialeval_plugin.corpora.corpus import RemoteFile, publications
-from dialeval_plugin.corpora.identity import text_key
+from dialeval_plugin.corpora.items import text_key
 from dialeval_plugin.corpora.registry import find_corpus
 from dialeval_plugin.corpora.verdicts import SET_READERS, ItemKey, find_judge, read_collection
 from dialeval_plugin.methods.judging.replay import ReplayedJudge

@@ -27,7 +27,7 @@ from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.corpora.identity import context_key
+from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.hosts.evaluate.metric import DialogueMetric, load_metric, metric_names
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM

@@ -11,7 +11,7 @@ from lm_eval.models.huggingface import HFLM
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.corpora.identity import context_key
+from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM, recenter
 from dialeval_plugin.hosts.lm_eval.samplers import PrintedExamples
 from dialeval_plugin.hosts.lm_eval.tasks.classification import (

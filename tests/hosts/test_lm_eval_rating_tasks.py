@@ -17,7 +17,7 @@ from rank_bm25 import BM25Okapi
 from dialeval_plugin import load_metric, load_scorer
 from dialeval_plugin.core.dialogue import Example, Turn, mean_rating
 from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.corpora.identity import context_key
+from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import fed
 from dialeval_plugin.hosts.lm_eval.backend import load_language_model
 from dialeval_plugin.hosts.lm_eval.samplers import (

@@ -18,7 +18,7 @@ from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.scorer import Scorer, run_signature
 from dialeval_plugin.core.scores import Scores, Unscored
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.corpora.identity import context_key
+from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.hosts.lm_eval.tasks.documents import item_of
 from dialeval_plugin.hosts.lm_eval.tasks.ratings import Judged, Variant

@@ -11,7 +11,7 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Example
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.corpora.identity import context_key
+from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.statistics.correlation import correlate
 from reproduction.general.write import EvaluationSet, ModelCorrelations, overall_table, quality_table, validation_table

@@ -16,7 +16,7 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
 from dialeval_plugin.corpora.corpus import Corpus, RatedDialogue
-from dialeval_plugin.corpora.identity import context_key
+from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.rows import read_array, tagged_turn, text_field
 
 FILE = "fed_data.json"

@@ -15,7 +15,7 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.corpora.identity import context_key
+from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dailydialog_pp
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.methods.judging import classification

@@ -17,7 +17,7 @@ from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import Positive, check_value, from_text
 from dialeval_plugin.core.scores import Unscored
-from dialeval_plugin.corpora.identity import context_key
+from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import fed
 from dialeval_plugin.methods.judging.dialogue_rating import DEFAULT_K, RatingPrompt, chained, heading, rating_prompt
 from dialeval_plugin.methods.judging.goodness import GEvalReading, rating_of_answers

@@ -10,7 +10,7 @@ from dialeval_plugin.core.dialogue import Item, mean_rating
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import check_value, from_text
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.corpora.identity import context_key
+from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.methods.judging.goodness import GEvalReading, goodness_of_forms
 from dialeval_plugin.statistics.bootstrap import Bootstrap

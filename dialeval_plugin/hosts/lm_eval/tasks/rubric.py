@@ -14,7 +14,7 @@ from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import read_text, to_json, write_text
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora.exports import user_rows
-from dialeval_plugin.corpora.identity import context_key
+from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.rated_items import read_rated_items
 from dialeval_plugin.corpora.registry import identify, read_items, read_set
 from dialeval_plugin.corpora.rows import is_table

@@ -19,7 +19,7 @@ from dialeval_plugin.core.files import to_json
 from dialeval_plugin.core.scorer import run_signature
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.corpora.identity import context_key
+from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.hosts.lm_eval.versions import generation_task
 from dialeval_plugin.llm.answers import DryRunLanguageModel
