@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
-from dialeval_plugin.core.files import read_json_lines, write_text
+from dialeval_plugin.core.files import read_json_lines
 from dialeval_plugin.corpora.registry import read_dialogues
 from dialeval_plugin.methods.assistant import rules
-from dialeval_plugin.methods.assistant.sentence_kinds import KINDS, LEAST_WORDS, N_BUCKETS, STEP, ZERO, gram_buckets
+from dialeval_plugin.methods.assistant.sentence_kinds import KINDS, LEAST_WORDS, N_BUCKETS, STEP, gram_buckets
 from reproduction.assistant.sources import answers, preferences
 from reproduction.data import data_folder
 from reproduction.pretrained.build import RECIPES
@@ -63,8 +64,8 @@ def good_sentences() -> list[str]:
     return [one for one in dict.fromkeys(sentences) if len(gram_buckets(one.lower()))]
 
 
-def fitted() -> str:
-    """Return the text of sentence_kinds.txt.
+def fitted() -> npt.NDArray[np.int8]:
+    """Return the weights in `STEP`, (`N_BUCKETS` + 1, len(KINDS)), as they are stored.
 
     The offset of a kind is such that its log odds are above 0 in `FALSE_ALARMS` of the good sentences held out.
     """
@@ -77,9 +78,8 @@ def fitted() -> str:
     weights = np.rint(np.clip((model.coef_[places[:-1]] - model.coef_[places[-1]]) / STEP, -MOST_STEPS, MOST_STEPS))
     held_out = matrix([sentence for sentence in good[::HELD_OUT] if sentence.count(" ") >= LEAST_WORDS - 1]) @ weights.T
     offsets = np.clip(-np.ceil(np.quantile(held_out, 1 - FALSE_ALARMS, axis=0)), -MOST_STEPS, MOST_STEPS)
-    units = np.c_[weights, offsets].astype(int) + ZERO
-    return "".join("".join(map(chr, row)) + "\n" for row in units)
+    return np.ascontiguousarray(np.c_[weights, offsets].T.astype(np.int8))
 
 
 if __name__ == "__main__":
-    write_text(Path(rules.__file__).with_name("sentence_kinds.txt"), fitted())
+    np.save(Path(rules.__file__).with_name("sentence_kinds.npy"), fitted())

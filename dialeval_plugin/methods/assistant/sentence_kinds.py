@@ -14,12 +14,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from dialeval_plugin.core.arrays import FloatArray
+
 KINDS = ("refusal", "reasoning", "user", "insult", "system", "retraction", "error")
 N_BUCKETS = 1 << 15
 """Number of hash values of n-grams, each with a weight by kind."""
 STEP = 0.5
-"""Unit of the stored weights; each is a character, 79 places and as many units on in ASCII."""
-ZERO = 79
+"""Unit of the stored weights."""
 LEAST_WORDS, _MOST_WORDS = 3, 60
 """Lowest number of words of a sentence that is judged, and number of words that are read."""
 _TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[?!]")
@@ -35,10 +36,10 @@ def gram_buckets(sentence: str) -> npt.NDArray[np.intp]:
 
 
 @lru_cache(maxsize=1)
-def _weights() -> npt.NDArray[np.float64]:
+def _weights() -> FloatArray:
     """Read the weights, (`N_BUCKETS` + 1, len(KINDS)); the last one of each kind is its offset, with its threshold."""
-    lines = Path(__file__).with_name("sentence_kinds.txt").read_text("utf-8").splitlines()
-    return (np.array([list(line.encode()) for line in lines]).T.copy() - ZERO) * STEP
+    weights: FloatArray = np.load(Path(__file__).with_name("sentence_kinds.npy")).astype(np.float64) * STEP
+    return weights
 
 
 @lru_cache(maxsize=1 << 12)
