@@ -11,7 +11,8 @@ import typer
 from dialeval_plugin.core.files import check_output
 from dialeval_plugin.core.registry import load_scorer
 
-from .options import Answers, DryRun, LlmArgs, NoAnswers, check_judge, say_next
+from .examples import say_next
+from .options import Answers, DryRun, LlmArgs, NoAnswers, check_judge
 
 if TYPE_CHECKING:
     from dialeval_plugin.methods.augmentation.augmentation import Augmented

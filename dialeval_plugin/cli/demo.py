@@ -12,7 +12,7 @@ import typer
 
 from dialeval_plugin.terminal import say
 
-from .options import step
+from .examples import step
 
 TASK = "dstc10_dialog_mini"
 LABELS = "the labels of the corpus (by construction, not by people)"

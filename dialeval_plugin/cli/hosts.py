@@ -13,7 +13,8 @@ import typer
 from dialeval_plugin.core import resources
 from dialeval_plugin.core.files import parse_json, read_text
 
-from .options import RubricScale, say_next
+from .examples import say_next
+from .options import RubricScale
 
 if TYPE_CHECKING:
     from dialeval_plugin.hosts.enable import Change

@@ -18,7 +18,8 @@ from dialeval_plugin.terminal import LogHandler
 from dialeval_plugin.version import __version__
 
 from . import agreement, augment, data, demo, hosts, launch, leaderboard, models, score, show
-from .options import Command, add_examples
+from .examples import add_examples
+from .options import Command
 from .results import bias, certify, compare, estimate, plot, report
 from .train import main as train
 

@@ -1,4 +1,4 @@
-"""Parts that several commands share: options and their checks, an example for each help page, and the next command to run."""
+"""Options that several commands share, and the check of their values."""
 
 from __future__ import annotations
 
@@ -21,12 +21,7 @@ from dialeval_plugin.models.manifest import COMMERCIAL
 
 if TYPE_CHECKING:
     from dialeval_plugin.conversations.record import ReadingOptions
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 
-from dialeval_plugin.terminal import say
 
 _WRITTEN = ("output", "plot", "disagreements", "by_conversation", "record")
 """Options whose files a command writes; it may read those of all others."""
@@ -241,38 +236,3 @@ def takes(**groups: type[Any]) -> Callable[[Callable[..., None]], Callable[..., 
         return run
 
     return decorate
-
-
-EXAMPLES: dict[str, str] = json.loads(Path(__file__).with_name("examples.json").read_text(encoding="utf-8"))
-"""Examples by command."""
-
-
-def add_examples(app: typer.Typer, *words: str) -> None:
-    """Add the example to the help of each command of `app`, which is called by `words`."""
-    for command in app.registered_commands:
-        name = command.name or (command.callback.__name__.replace("_", "-") if command.callback is not None else "")
-        if (example := EXAMPLES.get(" ".join([*words, name]))) is not None:
-            # Lines below a \b keep their breaks.
-            command.epilog = f"\b\nExample:\n  {example}"
-    for group in app.registered_groups:
-        if group.typer_instance is not None:
-            add_examples(group.typer_instance, *words, *([group.name] if isinstance(group.name, str) else []))
-
-
-_is_step = ContextVar("_is_step", default=False)
-
-
-@contextmanager
-def step() -> Iterator[None]:
-    """Run commands as steps of another one, which prints the next command itself."""
-    token = _is_step.set(True)
-    try:
-        yield
-    finally:
-        _is_step.reset(token)
-
-
-def say_next(words: str, why: str) -> None:
-    """Print the next command to run to stderr, and why."""
-    if not _is_step.get():
-        say(f"next: {words}  ({why})")

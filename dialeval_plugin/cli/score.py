@@ -20,7 +20,7 @@ from dialeval_plugin.core.registry import load_scorer, scorer_factory
 from dialeval_plugin.terminal import printable, say
 
 from . import options as shared
-from .options import say_next
+from .examples import say_next
 
 if TYPE_CHECKING:
     from dialeval_plugin.llm.answers import CachedLanguageModel

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from dialeval_plugin.cli.options import check_share, say_next
+from dialeval_plugin.cli.examples import say_next
+from dialeval_plugin.cli.options import check_share
 
 
 def certify(

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from dialeval_plugin.cli.options import say_next
+from dialeval_plugin.cli.examples import say_next
 from dialeval_plugin.core.errors import InputError
 
 from .compare import show
