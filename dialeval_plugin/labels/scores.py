@@ -223,15 +223,15 @@ def read_scored_rows(path: Path, column: str | None = None) -> ScoredRows:
 
 def find_scored_rows(path: Path, column: str | None = None) -> ScoredRows | None:
     """Read as `read_scored_rows`; return None for a file to be scored: it has no ids, or has texts with them."""
-    if read_meta(path):
-        return read_scored_rows(path, column)
-    try:
-        rows = file_rows(path)
-    except InputError:
-        return None  # the reader of logs reports the error
-    head = rows[0].value
-    is_said = not head.keys().isdisjoint(_SPEECH) and "preceding" not in head
-    return None if is_said or "id" not in head else scored_rows_of(rows, str(path), column)
+    if not read_meta(path):
+        try:
+            head = next(with_id(open_rows(str(path)).lines), Line("", {})).value
+        except InputError:
+            return None  # the reader of logs reports the error
+        is_said = not head.keys().isdisjoint(_SPEECH) and "preceding" not in head
+        if is_said or "id" not in head:
+            return None
+    return read_scored_rows(path, column)
 
 
 def scored_rows_of(

@@ -82,7 +82,8 @@ def group(scores: ScoredRows, by: str, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP)
     n_without = 0
     for row in scores.rows:
         value = row.fields.get(field)
-        if value is None or value in ("", []):
+        known = [one for one in (value if isinstance(value, list) else [value]) if one not in (None, "")]
+        if not known:
             n_without += 1
         elif span:
             start = _beginning(_timestamp(value, f"{scores.name}: {row.id!r}: {field}"), span)
@@ -90,11 +91,11 @@ def group(scores: ScoredRows, by: str, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP)
             starts[name] = start
             members[name].append(row)
         else:
-            for one in value if isinstance(value, list) else [value]:
-                members[str(one)].append(row)
+            for name in dict.fromkeys(map(str, known)):
+                members[name].append(row)
     if not members:
-        known = Counter(name for row in scores.rows for name in row.fields)
-        raise InputError(f"{scores.name}: no row has {field!r}. They have: {', '.join(known) or 'nothing else'}.")
+        there = Counter(name for row in scores.rows for name in row.fields)
+        raise InputError(f"{scores.name}: no row has {field!r}. They have: {', '.join(there) or 'nothing else'}.")
     if len(members) > MAX_GROUPS:
         spans = f" Timestamps are grouped by --by {field}:day." if not span and _DATE.match(next(iter(members))) else ""
         raise InputError(f"--by {by}: has {len(members)} different values, and {MAX_GROUPS} can be shown.{spans}")

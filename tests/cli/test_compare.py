@@ -52,6 +52,12 @@ def test_what_is_printed(files: Path) -> None:
     assert (done.exit_code, done.stdout, done.stderr) == (0, TEXT, "")
 
 
+def test_a_number_that_is_none_is_named_in_a_file_of_scores(files: Path) -> None:
+    Path("nan.jsonl").write_text('{"id": "c0:2", "score": 0.5}\n{"id": "c0:4", "score": NaN}\n', encoding="utf-8")
+    with refused("nan.jsonl:2: holds NaN, which is not JSON. Leave out what has no value, or write null."):
+        run("compare", "a.jsonl", "nan.jsonl")
+
+
 def test_markdown_fits_the_comment_of_a_pull_request(files: Path) -> None:
     done = run(
         "compare", "a.jsonl", "b.jsonl", "--changed", 1, "--format", "markdown", "--output", "comment.md", "--fail-if-worse"

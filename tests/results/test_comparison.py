@@ -199,6 +199,18 @@ def test_a_response_that_one_version_left_unscored_is_compared_on_neither_side(b
     assert (found.a.n_scored, found.b.n_scored, found.a.n_total) == (119, 119, 120)
 
 
+def test_a_conversation_without_a_score_in_one_version_is_compared_on_neither_side(both: Any) -> None:
+    a = rows()
+    b = [{**row, "id": f"{row['conversation']}:{row['message'] + 1}"} for row in rows()]
+    hard = sorted({row["conversation"] for row in a}, key=lambda name: min(row["score"] for row in a if name in row.values()))[
+        :2
+    ]
+    b = [{**row, "score": None} if row["conversation"] in hard else row for row in b]
+    found = both(a, b)
+    assert (found.matched_by, found.difference.value) == ("conversation", 0)
+    assert (found.a.n_scored, found.b.n_scored, found.a.n_total) == (114, 114, 120)
+
+
 def test_the_conversations_that_changed_most_come_first(both: Any) -> None:
     a, b = rows(12), rows(12)
     for row in b:

@@ -45,6 +45,12 @@ def test_names_are_in_the_order_of_their_numbers_and_lists_are_in_each_group() -
     assert found.notes == ["without at, in no group: 3 of 5 rows"]
 
 
+def test_a_label_given_twice_counts_once_and_an_empty_one_is_no_group() -> None:
+    found = group(scored([["a", "a"], ["a", None, ""], [None]]), "at")
+    assert {name: (one.n_total, one.value) for name, one in found.means.items()} == {"a": (2, 0.5)}
+    assert found.notes == ["without at, in no group: 1 of 3 rows"]
+
+
 @pytest.mark.parametrize(
     ("span", "names"),
     [
