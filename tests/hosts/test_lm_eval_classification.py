@@ -191,6 +191,15 @@ def test_a_scorer_without_a_rule_is_cut_in_the_middle_and_its_gaps_stay_gaps() -
         assert found["n_unscored"] == n_gaps > 0
 
 
+def test_a_scorer_without_a_rule_and_a_middle_classifies_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    ran = evaluate("dialogue-metric", *FORMS, model_args="scorer=response_length")
+    for task in FORMS:
+        found = metrics(ran, task)
+        assert (found["n_scored"], found["n_unscored"]) == (0, 180)
+        assert found["accuracy_overall"] == "undefined (no scores: no verdict 180)"
+    assert "response_length: its range has no middle from which a response is positive" in caplog.text
+
+
 @pytest.mark.parametrize("cut", [0.0, 0.25, 0.5, 1.0])
 def test_moving_the_cut_keeps_the_order_and_the_ends(cut: float) -> None:
     units = [recenter(unit, cut, is_positive=unit >= cut) for unit in sorted((0.0, 0.2, cut, 0.9, 1.0))]

@@ -220,6 +220,9 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
                 n_others += 1
             elif (same := score_key(item)) not in self._judged:
                 fresh.setdefault(scorer, {})[same] = item
+        if any(map(self._has_no_class, requests)):
+            text = "%s: its range has no middle from which a response is positive: documents to classify stay unscored"
+            logger.warning(text, self.scorer.name)
         if n_others:
             text = "%s works at %s level: %d documents of another level stay unscored"
             logger.warning(text, self.scorer.name, self.scorer.level, n_others)
@@ -235,17 +238,23 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
                 self._judged[each] = judged._replace(verdict=verdict)
         results = []
         for request in requests:
-            item = items[key := _key(request)]
-            if item is None:
-                one = _without_score()
-            elif self.scorer_of(item) is None:
-                one = _without_score(_OTHER_LEVEL[self.scorer.level].value)
-            else:
-                one = self._judged[score_key(item)]
+            one = self._judged_or_not(request, items[key := _key(request)])
             if one.verdict.unscored:
                 self._unscored.setdefault(request.task_name or "", {})[key] = one.verdict.unscored
             results.append(one)
         return results
+
+    def _judged_or_not(self, request: Instance, item: Item | None) -> _Judged:
+        if item is None:
+            return _without_score()
+        if self.scorer_of(item) is None:
+            return _without_score(_OTHER_LEVEL[self.scorer.level].value)
+        return _without_score(Reason.NO_VERDICT.value) if self._has_no_class(request) else self._judged[score_key(item)]
+
+    def _has_no_class(self, request: Instance) -> bool:
+        """Whether a request asks for a class and the scorer has neither a threshold nor a middle of its range."""
+        has_rule = self.scorer.positive_from is not None or all(map(math.isfinite, self.scorer.range))
+        return not has_rule and (_asks_for_class(request) or _asks_for_breakdown(request))
 
     def _verdict(self, value: float | None, unit: float | None, unscored: str | None) -> _Judged:
         if value is None or unit is None:
