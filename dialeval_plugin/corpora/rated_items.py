@@ -47,10 +47,11 @@ _LEVELS: tuple[Level, ...] = ("turn", "dialogue")
 class RatedItem:
     """The ratings of one response or dialogue, and the labels for resampling and averaging.
 
-    `cluster` is a label of its dialogue; `item` a label of its context, the same for all systems' responses to it; `words` the
-    length of the response, or of the whole dialogue; and `text` a hash of the rated text, ignoring white space; None if the
-    file does not give them. `people` are the raters of a quality, in the order of its ratings; a quality is missing if the file
-    does not name them. `turns` are the rated text, the response at the end; empty if the file has no texts.
+    `cluster` is a label of its dialogue, or the beginning of its id, `chat1` of `chat1:2`; `item` a label of its context, the
+    same for all systems' responses to it; `words` the length of the response, or of the whole dialogue; and `text` a hash of
+    the rated text, ignoring white space; None if the file does not give them. `people` are the raters of a quality, in the
+    order of its ratings; a quality is missing if the file does not name them. `turns` are the rated text, the response at the
+    end; empty if the file has no texts.
     """
 
     id: str
@@ -201,7 +202,8 @@ def _bare(row: Line, columns: Columns, ratings: Ratings, people: Mapping[str, tu
     if level not in _LEVELS:
         raise InputError(f"{row.where}: level is {level!r}. Give turn or dialogue.")
     cluster, item, system = (columns.label(row, name) for name in ("cluster", "item", "system"))
-    return RatedItem(id, ratings, level, cluster, item, system, people=people)
+    of_id = id.rpartition(":")[0] if level == "turn" else ""
+    return RatedItem(id, ratings, level, cluster or of_id or None, item, system, people=people)
 
 
 def _answers(

@@ -36,6 +36,19 @@ def shown(*words: object) -> dict[str, Any]:
     return whole
 
 
+def test_a_conversation_is_what_ids_begin_with_as_for_labels(tmp_path: Path) -> None:
+    ids = [f"chat{row // 2}:{row % 2}" for row in range(N)]
+    scores = write_rows(tmp_path / "s.jsonl", [{"id": id, "score": row % 7} for row, id in enumerate(ids)])
+    named = [{"id": id, "rating": row % 5 + 1} for row, id in enumerate(ids)]
+    whole = [{**row, "dialogue": row["id"].partition(":")[0]} for row in named]
+    found, expected = (
+        shown(scores, "--ratings", write_rows(tmp_path / f"{name}.jsonl", rows), "--coefficient", "pearson")["rows"][0]
+        for name, rows in (("named", named), ("whole", whole))
+    )
+    assert found["n_clusters"] == N // 2
+    assert (found["ci_low"], found["ci_high"]) == (expected["ci_low"], expected["ci_high"])
+
+
 def test_each_quality_has_its_reliability_ceiling_and_agreement(tmp_path: Path) -> None:
     found = shown("--ratings", write_rows(tmp_path / "r.jsonl", ratings_of()), "--rounds", "200")
     good, drawn = found["rows"]
