@@ -15,7 +15,7 @@ from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, read_json
 from dialeval_plugin.labels.table import JudgedLabels, LabelTable, ScoreTable
-from dialeval_plugin.statistics.annotators.raters import MIN_RATERS, InPlaceOfRaters, in_place_of_raters
+from dialeval_plugin.statistics.annotators.raters import MIN_RATERS, InPlaceOfRaters, by_place, in_place_of_raters
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled
 from dialeval_plugin.statistics.categories import evaluator_cells, label_counts, label_statistics, people_cells
 from dialeval_plugin.statistics.rows import canonical_rows, cluster_codes
@@ -162,11 +162,7 @@ class Evaluated:
         return InPlaceOfRaters(**self.bootstrap.estimates(computed, of), pilot=pilot)
 
     def _in_place_of_raters(self) -> InPlaceOfRaters:
-        labels, width = self.labels.labels, int(self.labels.n_labels.max(initial=0))
-        if labels.shape[1] > width:
-            # With more raters than labels per row, nobody labelled all rows: the position in the row replaces the rater.
-            order = np.argsort(np.isnan(labels), axis=1, kind="stable")[:, :width]
-            labels = np.take_along_axis(labels, order, axis=1)
+        labels = by_place(self.labels.labels)
         return in_place_of_raters(self.judged.scores, labels, clusters=self.all_clusters, bootstrap=self.bootstrap)
 
     def counted(self, estimate: AnyEstimate) -> AnyEstimate:

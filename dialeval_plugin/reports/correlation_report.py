@@ -6,13 +6,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
-from dialeval_plugin.statistics.annotators.raters import leave_one_rater_out, split_half
+from dialeval_plugin.labels.scales import ZERO_OR_ONE
+from dialeval_plugin.labels.table import LabelTable, Scale
+from dialeval_plugin.statistics.annotators.raters import Raters, by_place, leave_one_rater_out, split_half
 from dialeval_plugin.statistics.annotators.reliability import disattenuated_correlation, intraclass_correlation
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, ROUGH_CLUSTERS, Bootstrap, Estimate, Resampled
 from dialeval_plugin.statistics.choices import best_of_several, quality_of_kept
@@ -166,7 +171,8 @@ def by_cell(judgements: Sequence[EvaluatorScores]) -> list[list[EvaluatorScores]
 
 def _of_cell(judgements: Sequence[EvaluatorScores], options: ReportOptions) -> list[AgreementResult]:
     level = "system" if options.by_system else judgements[0].level
-    raters = {id: answers for one in judgements for id, answers in one.raters.items()}
+    raters, named = ratings_by_id(judgements)
+    of_people = by_place(label_table(judgements[0].dataset, [*raters], raters, named).labels)
     ceilings, rankings, pearson_ceiling = {}, {}, None
     if options.is_plain and "pearson" in options.coefficients and any(len(answers) > 1 for answers in raters.values()):
         pearson_ceiling = intraclass_correlation(list(raters.values()), bootstrap=NO_RESAMPLES).ceiling_of_mean.value
@@ -175,7 +181,7 @@ def _of_cell(judgements: Sequence[EvaluatorScores], options: ReportOptions) -> l
     for name in options.coefficients:
         # The agreement between raters is not comparable with means of systems, means of groups, or a range of ratings.
         if options.is_plain:
-            ceilings[name] = human_ceiling(list(raters.values()), name, seed=options.bootstrap.seed)
+            ceilings[name] = human_ceiling(of_people, name, seed=options.bootstrap.seed)
         # Evaluators averaged over different groups are not ranked.
         is_fair = options.tied_groups == "zero" or not any(_n_groups(of[name], "tied") for of in estimates)
         if len(judgements) > 1 and options.permutations and is_fair:
@@ -221,10 +227,38 @@ def _of_cell(judgements: Sequence[EvaluatorScores], options: ReportOptions) -> l
     return results
 
 
-def human_ceiling(raters: Sequence[Sequence[float]], coefficient: str, *, seed: int = 0) -> HumanCeiling:
-    """Return coefficients among people; `raters` holds the ratings of each row, () where they are unknown."""
-    if not any(len(answers) > 1 for answers in raters):
-        return HumanCeiling()
+def label_table(
+    source: str,
+    ids: Sequence[str],
+    answers: Mapping[str, Sequence[float]],
+    people: Mapping[str, Sequence[str]],
+    **more: Any,
+) -> LabelTable:
+    """Return ratings by id as columns, one per person if all are named, else per position; `more` has other fields."""
+    has_people = all(len(people.get(id, ())) == len(answers.get(id, ())) for id in ids)
+    width = max((len(answers.get(id, ())) for id in ids), default=0)
+    places = [f"place {place}" for place in range(1, width + 1)]
+    names_of_rows = [people.get(id, ()) if has_people else places for id in ids]
+    raters = list(dict.fromkeys(itertools.chain.from_iterable(names_of_rows)))
+    labels = np.full((len(ids), len(raters)), np.nan)
+    for row, (id, names) in enumerate(zip(ids, names_of_rows, strict=True)):
+        for name, value in zip(names, answers.get(id, ()), strict=False):
+            labels[row, raters.index(name)] = value
+    is_binary = {*labels[~np.isnan(labels)]} <= {0.0, 1.0}
+    scale = ZERO_OR_ONE if is_binary else Scale("interval")
+    return LabelTable(source=source, ids=ids, labels=labels, scale=scale, raters=tuple(raters), has_people=has_people, **more)
+
+
+def ratings_by_id(
+    judgements: Sequence[EvaluatorScores],
+) -> tuple[dict[str, Sequence[float]], dict[str, Sequence[str]]]:
+    """Return the ratings of each row of some evaluators on one quality, and the known names of the raters."""
+    raters = {id: answers for one in judgements for id, answers in one.raters.items()}
+    return raters, {id: names for one in judgements for id, names in one.people.items()}
+
+
+def human_ceiling(raters: Raters, coefficient: str, *, seed: int = 0) -> HumanCeiling:
+    """Return coefficients among people."""
     bootstrap = Bootstrap(rounds=0, seed=seed)
     return HumanCeiling(
         leave_one_rater_out(raters, coefficient=coefficient, bootstrap=bootstrap).value,

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,8 +16,7 @@ from dialeval_plugin.core.arrays import OptionalNumbers
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
 from dialeval_plugin.corpora.rated_items import RatedItem, qualities
-from dialeval_plugin.labels.scales import ZERO_OR_ONE
-from dialeval_plugin.labels.table import JudgedLabels, LabelTable, Scale, known_labels
+from dialeval_plugin.labels.table import JudgedLabels, known_labels
 from dialeval_plugin.statistics.annotators.alternative_annotator_test import (
     MIN_ROWS,
     AlternativeAnnotatorTest,
@@ -48,6 +47,8 @@ from .correlation_report import (
     EvaluatorScores,
     ReportOptions,
     by_cell,
+    label_table,
+    ratings_by_id,
     side_by_side,
 )
 from .score_alignment import asked_qualities
@@ -58,28 +59,6 @@ PEOPLE = (
     "value is the mean over the people. Two are tested on one target: the mean of the people who are neither of them. A place "
     "is that in the lists of a file that does not name its raters, and holds several people."
 )
-
-
-def label_table(
-    source: str,
-    ids: Sequence[str],
-    answers: Mapping[str, Sequence[float]],
-    people: Mapping[str, Sequence[str]],
-    **more: Any,
-) -> LabelTable:
-    """Return ratings by id as columns, one per person if all are named, else per position; `more` has other fields."""
-    has_people = all(len(people.get(id, ())) == len(answers.get(id, ())) for id in ids)
-    width = max((len(answers.get(id, ())) for id in ids), default=0)
-    places = [f"place {place}" for place in range(1, width + 1)]
-    names_of_rows = [people.get(id, ()) if has_people else places for id in ids]
-    raters = list(dict.fromkeys(itertools.chain.from_iterable(names_of_rows)))
-    labels = np.full((len(ids), len(raters)), np.nan)
-    for row, (id, names) in enumerate(zip(ids, names_of_rows, strict=True)):
-        for name, value in zip(names, answers.get(id, ()), strict=False):
-            labels[row, raters.index(name)] = value
-    is_binary = {*labels[~np.isnan(labels)]} <= {0.0, 1.0}
-    scale = ZERO_OR_ONE if is_binary else Scale("interval")
-    return LabelTable(source=source, ids=ids, labels=labels, scale=scale, raters=tuple(raters), has_people=has_people, **more)
 
 
 def alternative_annotator_tests(
@@ -116,10 +95,7 @@ def _of_cell(cell: Sequence[EvaluatorScores], coefficient: str, options: ReportO
     one = cell[0]
     ids, scores, rated = side_by_side(cell, options)
     more = {name: getattr(rated, name) for name in ("clusters", "systems", "items")}
-    answers, named = (
-        {id: values_of_row for of in cell for id, values_of_row in getattr(of, field).items()} for field in ("raters", "people")
-    )
-    table = label_table(one.dataset, ids, answers, named)
+    table = label_table(one.dataset, ids, *ratings_by_id(cell))
     others = np.array([n > 1 for n in table.n_labels])
     people = {
         f"{rater} (person)" if table.has_people else f"{rater} (people)": place

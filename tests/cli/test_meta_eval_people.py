@@ -48,6 +48,19 @@ def shown(folder: Path, *words: object, ratings: str = "labels.jsonl") -> dict[s
     return whole
 
 
+def test_one_person_is_the_same_person_in_rows_that_another_left_out(folder: Path) -> None:
+    given = [json.loads(line) for line in (folder / "labels.jsonl").read_text(encoding="utf-8").splitlines()]
+    labels = np.full((N, 3), np.nan)
+    for row in given:
+        labels[int(row["id"]), PEOPLE.index(row["rater"])] = row["rating"]
+    expected = []
+    for place in range(3):
+        others, own = np.nanmean(np.delete(labels, place, axis=1), axis=1), labels[:, place]
+        expected.append(np.corrcoef(own[~np.isnan(own)], others[~np.isnan(own)])[0, 1])
+    found = [row["people_leave_one_out"] for row in shown(folder)["rows"]]
+    assert found == [pytest.approx(np.mean(expected))] * 2
+
+
 def test_the_verdict_stands_below_the_table(folder: Path) -> None:
     found = shown(folder, "--alt-test", "0.2")
     knows, guesses = found["alternative_annotator_tests"]

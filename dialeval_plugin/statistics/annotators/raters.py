@@ -80,6 +80,16 @@ def aggregate(raters: Sequence[Sequence[float]], how: str = "mean") -> list[floa
     return [float(AGGREGATIONS[how](values)) if len(values) else None for values in raters]
 
 
+def by_place(labels: FloatArray) -> FloatArray:
+    """Return the labels of rows and raters, NaN if missing, by their place in the row if no row has labels of all raters.
+
+    With more raters than labels of a row nobody labelled all rows, and few rows are left for each person.
+    """
+    width = int((~np.isnan(labels)).sum(axis=1).max(initial=0))
+    order = np.argsort(np.isnan(labels), axis=1, kind="stable")[:, :width]
+    return np.take_along_axis(labels, order, axis=1) if labels.shape[1] > width else labels
+
+
 def leave_one_rater_out(
     raters: Raters, *, coefficient: str = "spearman", clusters: Labels | None = None, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> Estimate:
