@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import gc
 import os
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import typer.main
 from hypothesis import settings
 
 from tests.budgets import (  # noqa: F401 - hooks
@@ -33,6 +35,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # A test says what is right, not how fast: on a machine that is busy everything takes long.
 settings.register_profile("without deadlines", deadline=None)
 settings.load_profile("without deadlines")
+# Reading the options of every command takes a tenth of a second: once a process, not once a command.
+typer.main.get_command = functools.cache(typer.main.get_command)
 
 
 @pytest.hookimpl(wrapper=True)

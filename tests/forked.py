@@ -217,6 +217,10 @@ def _main() -> None:
     collect_env = sys.modules["torch.utils.collect_env"]
     collect_env.get_pretty_env_info = functools.cache(collect_env.get_pretty_env_info)
     collect_env.get_pretty_env_info()
+    # Nor does the command line read the options of every command again.
+    typer = sys.modules["typer.main"]
+    typer.get_command = functools.cache(typer.get_command)
+    typer.get_command(sys.modules["dialeval_plugin.cli.main"].app)
     # A thread would be absent from every forked process. jemalloc, which pyarrow brings, starts its own again after a fork.
     threads = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
     assert len(threads) - threads.count("jemalloc_bg_thd") == 1, f"an import has started a thread: {threads}"
