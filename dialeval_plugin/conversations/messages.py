@@ -99,7 +99,32 @@ _TOOL_TEXT = re.compile(
     r"|\[TOOL_CALLS\].*|<\|(?:python_tag|tool_call)\|?>.*|<｜tool▁calls▁begin｜>.*?(?:<｜tool▁calls▁end｜>|\Z)",
     re.DOTALL,
 )
-_WRAPPED = re.compile(r"<(answer|output|response|final_answer)>\s*(.*?)\s*</\1>", re.DOTALL)
+_REACT = re.compile(
+    r"\A\s*(?:Question:[^\n]*\s+)?Thought:.*?^(?:Action:.*?(?:^Final Answer:|\Z)|Final Answer:)\s*", re.DOTALL | re.MULTILINE
+)
+"""ReAct's thoughts, and its calls of tools with their results, before the final answer."""
+_OF_CLINE = (
+    "execute_command|(?:read|write_to|replace_in|new)_(?:file|rule|task)|apply_diff|insert_content|search_(?:and_replace|files)"
+    "|list_(?:files|code_definition_names)|browser_action|use_mcp_tool|access_mcp_resource|switch_mode|update_todo_list"
+)
+_TOOL_OF_CLINE = re.compile(rf"<({_OF_CLINE})>\s*<\w+>.*?(?:</\1>|\Z)", re.DOTALL)
+_RESULT_OF_TOOL = re.compile(r"\s*\[\w+(?: for '[^\n]*')?\] Result:")
+"""Cline's and Roo Code's calls of tools, and the beginning of their results, which they write in the user's name."""
+_WRAPPED = re.compile(
+    r"(?:<(?:attempt_completion|ask_followup_question|plan_mode_respond)>\s*)?"
+    r"<(answer|output|response|final_answer|result|question)>\s*(.*?)\s*</\1>"
+    r"(?:\s*<(command|options|follow_up)>.*</\3>)?(?:\s*</(?:attempt_completion|ask_followup_question|plan_mode_respond)>)?",
+    re.DOTALL,
+)
+_ATTACHED = re.compile(
+    r"<(environment_details|system-reminder|additional_data|attached_files|open_and_recently_viewed_files|user_info|"
+    r"project_layout|editor_context|reminderInstructions|attachments)>.*?</\1>\s*",
+    re.DOTALL,
+)
+_ASKED = re.compile(r"\s*<(task|user_query|user_message|feedback|userRequest)>\s*(.*?)\s*</\1>\s*", re.DOTALL)
+"""What coding assistants add to the user's words, and how they mark these."""
+_MEDIA = re.compile(r"\A(?:\s*<(?:image|video|audio)>)+\s*|\s*(?:\n\s*<(?:image|video|audio)>)+\s*\Z")
+"""The place of an image in training data, as of LLaVA or LLaMA-Factory."""
 _PREFIX = re.compile(
     r"\s*(?:\*\*|\[|<)?(user|human|customer|assistant|ai|bot|chatbot|gpt|chatgpt|agent|system)(?:\*\*|\]|>)?\s*:(?:\*\*)?\s*",
     re.IGNORECASE,
@@ -284,10 +309,7 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
         left_out[TEXTLESS] += 1
         return None
     speaker = speaker_of(given)
-    if speaker == USER and "<tool_re" in text and is_blank(_TOOL_TEXT.sub("", text)):
-        left_out["tool result"] += 1
-        return None
-    answer = _answer(text, left_out) if speaker == ASSISTANT else text
+    answer = _answer(text, left_out) if speaker == ASSISTANT else _asked(text, left_out) if speaker == USER else text
     return None if answer is None else Turn(_without_tags(answer, left_out), speaker)
 
 
@@ -494,11 +516,35 @@ def _kind_of(part: Mapping[str, Any]) -> str:
     return "text" if part.keys() & {"text", "content", "value"} else str(next(iter(part), ""))
 
 
+_MARKS = ("<", "[", "{", "◁", "```tool_code", "Thought:", "\n>")
+"""One of these is in any text that is not all speech."""
+
+
+def _asked(text: str, left_out: Counter[str]) -> str | None:
+    """Return the user's own words; None if there is only the result of a tool, or what a program added to them."""
+    if ("<tool_re" in text and is_blank(_TOOL_TEXT.sub("", text))) or _RESULT_OF_TOOL.match(text):
+        left_out["tool result"] += 1
+        return None
+    if "<" not in text:
+        return text
+    for kind, pattern in (("attached text", _ATTACHED), ("media mark", _MEDIA)):
+        rest, n = pattern.subn("", text)
+        if n:
+            left_out[kind] += n
+            text = rest.strip()
+            if not text:
+                return None
+    return asked[2] if (asked := _ASKED.fullmatch(text)) else text
+
+
 def _answer(text: str, left_out: Counter[str]) -> str | None:
     """Return the text shown to the user; "" if it was truncated during the reasoning, None if it only calls a tool."""
-    if not any(mark in text for mark in ("<", "[", "{", "◁", "```tool_code")) and not text.lstrip().startswith("analysis"):
-        return text  # no marks of any kind
-    rest = _TOOL_TEXT.sub("", text)
+    if not any(mark in text for mark in _MARKS) and not text.lstrip().startswith("analysis"):
+        return text
+    if react := _REACT.match(text):
+        left_out["tool call" if "\nAction:" in react[0] else THOUGHT] += 1
+        return text[react.end() :].strip() if "Final Answer:" in react[0] else None
+    rest = _TOOL_OF_CLINE.sub("", _TOOL_TEXT.sub("", text))
     if rest != text:
         left_out["tool call"] += 1
         if is_blank(rest):
@@ -518,7 +564,11 @@ def numbered_turns(
     """Return the turns of messages, each with its message's number, from 1; messages come with their location for errors."""
     read, places = [], []
     for number, (where, value) in enumerate(messages, start=1):
-        if (turn := turn_of(value, where, left_out, fields)) is not None:
+        if (turn := turn_of(value, where, left_out, fields)) is None:
+            continue
+        if turn.speaker == USER and turn.text.startswith("Observation:") and left_out["tool call"]:  # of ReAct
+            left_out["tool result"] += 1
+        else:
             read.append((number, turn))
             places.append(where)
     numbers = [number for number, _ in read]

@@ -37,6 +37,11 @@ def current_of(row: Mapping[str, Any]) -> object:
     return next((row[name] for name in _CURRENT if row.get(name) is not None), None)
 
 
+def id_of_message(message: object) -> Any:
+    """Return the id of a message; None if it has none."""
+    return _first(message, _IDS)
+
+
 def place_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the number and the time of a row of a conversation, as far as it has them, under usual names."""
     number = next((number for name in _INDEXES if (number := _number(row.get(name))) is not None), None)
@@ -78,7 +83,7 @@ def _first(message: object, names: Sequence[str]) -> Any:
 def _branches(messages: Sequence[object], where: str, current: object, branches: Branches | None) -> list[list[int]] | None:
     if any(isinstance(one, Mapping) and one.get("if_chosen") is False for one in messages):
         return _candidates(messages, where, branches)
-    ids = [_first(message, _IDS) for message in messages]
+    ids = [id_of_message(message) for message in messages]
     if any(isinstance(id, (list, dict)) for id in ids):
         return None
     places = {id: place for place, id in enumerate(ids) if id is not None}

@@ -6,6 +6,7 @@ response, with `context` and `response`. Other fields are ignored.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import math
@@ -25,7 +26,7 @@ from .files import Rows
 from .layouts import find, nearest
 from .layouts.layout import CONVERSATION_IDS, IDS, WHOLE, Layout, Logged, Value, id_of
 from .messages import ASSISTANT, Fields, at, is_message, left_out_text, numbered_turns, parsed_cell, sides_of
-from .order import Branches, Order, current_of, paths
+from .order import Branches, Order, current_of, id_of_message, paths
 from .record import Conversation, Kept, Reading, ReadingOptions, TurnChoice, check_choice, id_text, kept_fields
 from .responses import OF_AN_EXAMPLE, QUESTIONS, response_of
 
@@ -210,27 +211,27 @@ def _conversations_of(row: Line, line: Line, layout: Layout, reading: Reading, n
     except InputError as error:
         reading.refuse(error)
         return
+    named = next((str(row.value[name]) for name in IDS[1:] if row.value.get(name) is not None), None)
+    if named is not None and reading.is_copy(line.value):
+        reading.left_out["repeated conversation"] += len(logged)
+        return
     reading.left_out.update(one.left_out for one in logged if one.left_out)
     for index, one in enumerate(logged):
         if one.left_out:
             continue
-        if named := _names_several(one.messages):
+        if field := _names_several(one.messages):
             advice = "Write each message as a row of its own, and they are grouped by it."
-            reading.refuse(InputError(f"{row.where}: has messages of several conversations, which {named!r} names. {advice}"))
+            reading.refuse(InputError(f"{row.where}: has messages of several conversations, which {field!r} names. {advice}"))
             continue
         own = id_of(row.value) if one.id is None and len(logged) == 1 else one.id
         id = name if len(logged) == 1 else f"{name}_{index}"
         if own is not None:
             id = id_text(own, f"{row.where}: id")
         id = reading.places.unique(id, row.where)
-        stated = next(
-            (str(row.value[name]) for name in IDS[1:] if row.value.get(name) is not None), row.where.rpartition(":")[0]
-        )
+        key = (row.where.rpartition(":")[0], str(own)) if named is None else (named, None)
         n = len(one.messages)
         places = [row.where] * n, [line.value] * n
-        yield from _in_order(
-            one._replace(id=id), *places, layout.name, reading, stated, may_lack_answer=layout.is_of_any_product
-        )
+        yield from _in_order(one._replace(id=id), *places, layout.name, reading, key, may_lack_answer=layout.is_of_any_product)
 
 
 def _names_several(messages: Sequence[object]) -> str | None:
@@ -247,14 +248,14 @@ def _in_order(
     rows: Sequence[Value],
     layout: str,
     reading: Reading,
-    stated: str = "",
+    key: tuple[object, object],
     *,
     may_lack_answer: bool = False,
 ) -> Iterator[Conversation]:
     """Yield the conversation, or one per branch, in conversation order.
 
-    `sources` has the location of each message, `rows` the other fields of its source, and `stated` the id of the conversation;
-    `may_lack_answer` asks whether another field of its row has the last answer.
+    `sources` has the location of each message, `rows` the other fields of its source, and `key` what
+    it shares with those that it repeats; `may_lack_answer` asks whether another field of its row has the last answer.
     """
     messages, id = logged.messages, str(logged.id)
     options, fields = reading.options, logged.fields
@@ -279,15 +280,17 @@ def _in_order(
             numbered = numbered_turns([(places[place], messages[place]) for place in way], left_out, fields)
             turns, of_turns = tuple(turn for _, turn in numbered), [way[number - 1] for number, _ in numbered]
             n_history = sum(place in seen or place < logged.n_history for place in of_turns)
-            if logged.once is not None and not reading.is_new(turns, logged.once, n_history):
-                reading.left_out["repeated conversation"] += 1
-                continue
             seen.update(way)
             continues = first
-            if not n_history and len(turns) > 1:
-                n_history, repeated = reading.repeated(turns, stated, id)
-                continues = repeated or first
-                left_out += Counter({"repeated message": n_history})
+            if (logged.once is not None or len(turns) > 1) and branch == 1:
+                is_once = logged.once is not None
+                of = (logged.once, None) if is_once else key
+                n_repeated, continues = reading.repeated(turns, *of, id, n_history, is_once=is_once)
+                if turns and n_repeated == len(turns):
+                    reading.left_out["repeated conversation"] += 1
+                    continue
+                n_history = n_history or n_repeated
+                left_out += Counter({"repeated message": n_repeated})
             reading.left_out.update(left_out)
             if is_unsettled and turns and (beside := answer_beside(rows[0], turns)):
                 break
@@ -368,6 +371,8 @@ def _grouped(layout: str, groups: dict[str | None, list[_Packed]], reading: Read
         raise InputError(f"{first.where}: has no conversation, which other rows have. Name the conversation of every message.")
     for given in list(groups):
         group = groups.pop(given)
+        if (n_copies := len(group) - len(group := _once(group))) > 0:
+            reading.left_out["repeated message"] += n_copies
         lines, kept = [Line(packed.where, packed.value) for packed in group], [dict(packed.kept) for packed in group]
         id = reading.places.unique(reading.name(reading.first) if given is None else given, lines[0].where)
         is_layout = layout != _MESSAGE_ROWS
@@ -380,7 +385,17 @@ def _grouped(layout: str, groups: dict[str | None, list[_Packed]], reading: Read
             reading.refuse(InputError(f"{lines[0].where}: has answers alone, and nothing says what was asked. {advice}"))
             continue
         logged = Logged(messages, id, current=current_of(messages[-1]) if is_layout else None)
-        yield from _in_order(logged, [line.where for line in lines], kept, layout, reading)
+        key = str(id_of_message(messages[0]) or given or ""), None
+        yield from _in_order(logged, [line.where for line in lines], kept, layout, reading, key)
+
+
+def _once(group: list[_Packed]) -> list[_Packed]:
+    """Return the rows of a conversation without copies of one, which has the same id; a table may be put together from two."""
+    with contextlib.suppress(TypeError):  # lists and objects, as in JSON, have no hash
+        if len({packed.values for packed in group}) == len(group):
+            return group
+    rows = {(packed.names, repr(packed.values)): packed for packed in reversed(group)}
+    return group if id_of_message(group[0].value) is None else [*rows.values()][::-1]
 
 
 def _unnamed_conversation(lines: Sequence[_Packed]) -> str | None:

@@ -180,7 +180,7 @@ class Reading:
     others: set[str] = field(default_factory=set)
     fields_present: set[str] = field(default_factory=set)
     below: str = ""
-    _heard: set[bytes] = field(default_factory=set)
+    _heard: set[int] = field(default_factory=set)
     _begun: dict[bytes, str] = field(default_factory=dict)
 
     def name(self, number: int) -> str:
@@ -220,23 +220,28 @@ class Reading:
             lines.append(f"without a turn to score: {self.n_silent} of {self.n_conversations} conversations{names}")
         return "".join(f"{line}\n" for line in lines)
 
-    def is_new(self, turns: Sequence[Turn], shared: object, n_history: int) -> bool:
-        """Whether no earlier conversation with the same key `shared` begins with these turns, apart from its history."""
-        digests = _digests(turns, repr(shared))
-        is_new = not digests or digests[-1] not in self._heard
-        self._heard.update(digests[n_history:])
-        return is_new
+    def is_copy(self, row: Mapping[str, Any]) -> bool:
+        """Whether an equal row was read earlier, as in a file that is put together from two exports."""
+        is_copy = (text := hash(repr(row))) in self._heard
+        self._heard.add(text)
+        return is_copy
 
-    def repeated(self, turns: Sequence[Turn], id: str, name: str) -> tuple[int, str | None]:
-        """Return how many of the first turns an earlier row has, as in growing histories, and the id of its conversation.
+    def repeated(
+        self, turns: Sequence[Turn], key: object, own: object, id: str, n_history: int, *, is_once: bool
+    ) -> tuple[int, str | None]:
+        """Return how many of the first turns an earlier conversation with the same key has, and its id.
 
-        `id` is the conversation's in the log, `name` its own here.
+        These are all of them if the earlier one, with the same `own` id, begins with these turns, apart from its history, or
+        with `is_once` equals them; otherwise those of an earlier row, as in growing histories. `id` is the conversation's.
         """
-        prefixes = _digests(turns, id)
-        known = [(number, self._begun[prefix]) for number, prefix in enumerate(prefixes[:-1], start=1) if prefix in self._begun]
-        n_repeated, first = max(known, default=(0, None))
-        for prefix in prefixes[-1:]:
-            self._begun.setdefault(prefix, first or f"{self.below}{name}")
+        prefixes = _digests(turns, repr(key))
+        if prefixes and hash((prefixes[-1], own)) in self._heard:
+            return len(turns), None
+        self._heard.update(hash((one, own)) for one in prefixes[n_history : None if is_once else -1])
+        known = [] if n_history else [(n, self._begun[one]) for n, one in enumerate(prefixes, start=1) if one in self._begun]
+        n_repeated, first = max((one for one in known if one[0] < len(turns)), default=(0, None))
+        if not n_history and prefixes:
+            self._begun.setdefault(prefixes[-1], first or f"{self.below}{id}")
         return n_repeated, first
 
 

@@ -23,8 +23,17 @@ _MARKUPS = (
 )
 """Patterns of the start and of the end of reasoning."""
 
-# Open WebUI. Other such blocks are part of a reply, so the end of a block alone does not end reasoning.
-_DETAILS = re.compile(r'<details\b[^<>]{0,200}\btype="reasoning"[^<>]{0,200}>.*?(</details>|\Z)', re.DOTALL)
+_HEADING = r"(?:[*_]|💭|\s){0,6}(?:thinking|thoughts?|reasoning|chain of thought)\b[^\n<>]{0,40}"
+# Open WebUI, and any block whose heading says so. Other such blocks are part of a reply, so the end of a block alone does not
+# end reasoning.
+_DETAILS = re.compile(
+    r'<details\b(?:[^<>]{0,200}\btype="reasoning"[^<>]{0,200}>|[^<>]{0,200}>\s*<summary>'
+    + _HEADING
+    + r"</summary>).*?(</details>|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+# Poe: a heading in italics, and the thoughts as a quotation.
+_QUOTED = re.compile(rf"\A\s*(?:(?=[*_]){_HEADING}\n\s*|>{_HEADING}\n)(?:>[^\n]*(?:\n|\Z))+", re.IGNORECASE)
 
 _MARK = re.compile(
     rf"(?P<start>{'|'.join(start for start, _ in _MARKUPS)})|{'|'.join(end for _, end in _MARKUPS)}", re.IGNORECASE
@@ -62,7 +71,7 @@ def split_reasoning(text: str) -> Reply:
     """
     details = list(_DETAILS.finditer(text))
     is_cut = bool(details) and not details[-1][1]
-    text = _DETAILS.sub("", text)
+    text, n_quoted = _QUOTED.subn("", _DETAILS.sub("", text))
     if channels := list(_CHANNEL.finditer(text)):
         last = channels[-1]
         is_open = last[1].lower() != "final"
@@ -71,7 +80,7 @@ def split_reasoning(text: str) -> Reply:
         return Reply(text[whole.end() :].strip(), has_reasoning=True, is_open=not whole[0].endswith("assistantfinal"))
     parts: list[str] = []
     place, start = 0, None
-    has_reasoning = bool(details)
+    has_reasoning = bool(details) or n_quoted > 0
     for mark in _MARK.finditer(text):
         if mark["start"] is None:
             if start is None:

@@ -68,6 +68,40 @@ READ: dict[str, tuple[list[Any], Talk]] = {
         chat(said("user", TEA), said("assistant", f'<details type="reasoning"><summary>x</summary>a</details>\n{LIKE}')),
         ONE,
     ),
+    "thinking as an aside of Markdown": (
+        [*(chat(said("user", TEA), said("assistant", f"{thought}\n\n{LIKE}"))[0] | {"id": id} for id, thought in (
+            ("a", "<details>\n<summary>Thought for 3 s</summary>\n\nTea?\n\n</details>"),
+            ("b", "*Thinking...*\n\n> Tea?\n>\n> Yes."), ("c", "> **Thinking**\n> Tea?")))],
+        ONE * 3,
+    ),
+    "other asides of Markdown": (
+        chat(said("user", TEA), said("assistant", "> Tea is nice.\n\nSo it is.\n<details><summary>More</summary>!</details>")),
+        [([TEA], "> Tea is nice.\n\nSo it is.\n<details><summary>More</summary>!</details>")],
+    ),
+    "thoughts and calls of ReAct": (
+        chat(said("user", TEA), said("assistant", "Thought: Tea?\nAction: find\nAction Input: tea"),
+             said("user", "Observation: 42"), said("assistant", f"Thought: I know.\nFinal Answer: {LIKE}")),
+        ONE,
+    ),
+    "the place of an image": (
+        [{"conversations": [{"from": "human", "value": f"<image>\n{TEA}"}, {"from": "gpt", "value": LIKE},
+                            {"from": "human", "value": f"{HOW}\n<video>"}, {"from": "gpt", "value": BREW}]}],
+        TWO,
+    ),
+    "marks that are spoken of": (
+        chat(said("user", "Is <image> or <task>x</task> HTML?"), said("assistant", LIKE)),
+        [(["Is <image> or <task>x</task> HTML?"], LIKE)],
+    ),
+    "what coding assistants add": (
+        chat(said("user", f"<task>\n{TEA}\n</task>\n\n<environment_details>\n# Tabs\n</environment_details>"),
+             said("assistant", "<read_file>\n<path>tea</path>\n</read_file>"),
+             said("user", "[read_file for 'tea'] Result:\n42"),
+             said("assistant", f"<attempt_completion>\n<result>\n{LIKE}\n</result>\n</attempt_completion>")),
+        ONE,
+    ),
+    "a reminder to the model": (
+        chat(said("user", f"<system-reminder>\nHush.\n</system-reminder>\n{TEA}"), said("assistant", LIKE)), ONE,
+    ),
     "a comment of the model to itself": (
         chat(said("user", TEA), said("assistant", "Need to check.", phase="commentary"), said("assistant", LIKE)),
         ONE,
@@ -87,6 +121,20 @@ READ: dict[str, tuple[list[Any], Talk]] = {
     "histories that grow": (
         [{"id": str(n), "messages": [*ASKED, said("assistant", BREW)][: 2 * n]} for n in (1, 2)],
         TWO,
+    ),
+    "histories that grow, the latest first": (
+        [{"id": str(n), "session_id": "s", "messages": [*ASKED, said("assistant", BREW)][: 2 * n]} for n in (2, 1)],
+        TWO,
+    ),
+    "a file that was put together from two exports": (
+        [{"session_id": "s", "messages": [*ASKED, said("assistant", BREW)]}] * 2, TWO,
+    ),
+    "messages that were exported twice": (
+        [{"session_id": "s", "message_id": n, **one} for n, one in enumerate([*ASKED, said("assistant", BREW)])] * 2, TWO,
+    ),
+    "conversations that begin alike": (
+        [{"session_id": id, **one} for id, n in (("s", 2), ("t", 4)) for one in [*ASKED, said("assistant", BREW)][:n]],
+        [*ONE, *TWO],
     ),
     "newest first": (
         chat(said("assistant", LIKE, created_at="2025-01-01T10:01:00Z"), said("user", TEA, created_at="2025-01-01T10:00:00Z")),
