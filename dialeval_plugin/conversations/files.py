@@ -13,7 +13,7 @@ import lzma
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple, cast
@@ -36,6 +36,8 @@ _PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 _ARCHIVES = (".zip", ".eval")
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".arrow")
 """Suffixes of conversation files; a compressed file adds its own."""
+_HEAD = 50
+"""Lines of a text by which its layout is recognised."""
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -139,7 +141,7 @@ def _unknown_text(name: str) -> InputError:
     return InputError(
         f"{name}: begins with neither an object nor an array of JSON. Give one object a line, "
         """{"messages": [...]} or {"context": ["turn", ...], "response": "..."}, a table that is called .csv or .tsv, """
-        "or a text whose messages begin with 'User:' and 'Assistant:' (after a heading: --layout transcript)."
+        "or a text whose messages begin with 'User:' and 'Assistant:', or with names (--layout names)."
     )
 
 
@@ -201,14 +203,11 @@ def _rows_of_text(
         n_before += 1
     if not first.strip():
         raise InputError(f"{name}: is empty, expected one JSON object a line.")
-    layouts = text_layouts()
-    if layout is None:
-        layout_of_text = next((one for one in layouts.values() if one.rows and next(one.rows([first]), None) is not None), None)
-    else:
-        layout_of_text = layouts.get(layout)
+    head = [first] if _JSON_START.match(first) else [first, *itertools.islice(file, _HEAD)]
+    layout_of_text = text_layouts().get(layout) if layout is not None else _layout_of_text(head)
     if layout_of_text is not None:
         layout_of_text.ask(name, layout)
-        yield from _rows_of_lines(layout_of_text, itertools.chain([first], file), name, n_before)
+        yield from _rows_of_lines(layout_of_text, itertools.chain(head, file), name, n_before)
         return
     if not _JSON_START.match(first):
         raise _no_text(name) if "\0" in first else _unknown_text(name)
@@ -225,6 +224,19 @@ def _rows_of_text(
     if file.read(1):
         raise InputError(f"{name}: holds more than {MAX_FILE_BYTES // 10**6} MB, the limit of a file. Split it.")
     yield from value_rows(text, name, is_log=is_log)
+
+
+def _layout_of_text(head: Sequence[str]) -> Layout | None:
+    """Return the layout of a text: that of its first line or, after a heading, one by which several people speak."""
+    for layout in text_layouts().values():
+        if layout.rows is not None and next(layout.rows(head[:1]), None) is not None and layout.name != "names":
+            return layout
+    for layout in text_layouts().values():
+        rows = [] if layout.rows is None else [row for _, row in layout.rows(head)]
+        speakers = [speaker for row in rows if (speaker := row.get("speaker") or row.get("role"))]
+        if len(set(speakers)) > 1 and (layout.name != "names" or len(set(speakers)) < len(speakers)):
+            return layout
+    return None
 
 
 def _rows_of_lines(layout: Layout, lines: Iterable[str], name: str, n_before: int) -> Iterator[Line]:
@@ -319,7 +331,7 @@ def value_rows(text: str, name: str, n_before: int = 0, *, is_log: bool = True) 
 def table_rows(file: Iterable[str], name: str, delimiter: str) -> Iterator[Line]:
     """Yield the rows of a table as objects of column name to text.
 
-    If the header lacks the delimiter but has semicolons, tabs or commas, that is the delimiter.
+    If the header lacks the delimiter but has semicolons, tabs, commas or bars, that is the delimiter.
     """
     # The csv module's default limit, 131,072 characters, is less than the length of some conversations.
     csv.field_size_limit(MAX_FILE_BYTES)
@@ -362,9 +374,9 @@ def table_rows(file: Iterable[str], name: str, delimiter: str) -> Iterator[Line]
 
 
 def delimiter_of(header: str, usual: str) -> str:
-    """Return the delimiter of a table's header: the usual one, a semicolon, a tab, or a comma."""
+    """Return the delimiter of a table's header: the usual one, a semicolon, a tab, a comma, or a bar."""
     bare = re.sub(r'"[^"]*"', "", header)
-    return next((one for one in (usual, *";\t,") if one in bare), usual)
+    return next((one for one in (usual, *";\t,|") if one in bare), usual)
 
 
 def _parquet_rows(name: str) -> Iterator[Line]:

@@ -23,22 +23,27 @@ from dialeval_plugin.llm.reasoning import split_reasoning
 
 USER, ASSISTANT, SYSTEM = "user", "assistant", "system"
 
+_USERS = ("usuario", "usuária", "usuário", "utilisateur", "utilisatrice", "nutzer", "nutzerin", "benutzer", "utente",
+          "gebruiker", "пользователь", "用户", "用戶", "ユーザー", "사용자")  # fmt: skip
+_ASSISTANTS = ("asistente", "assistente", "assistent", "ассистент", "помощник", "助手", "アシスタント", "어시스턴트")
+"""A user and an assistant in other languages."""
 _SPEAKERS = {
-    **dict.fromkeys(("user", "usr", "human", "prompter"), USER),
-    **dict.fromkeys(("assistant", "ai", "gpt", "chatgpt", "chatbot", "model", "bot", "llm"), ASSISTANT),
+    **dict.fromkeys(("user", "usr", "human", "prompter", "localhuman", "human_evaluator", *_USERS), USER),
+    **dict.fromkeys(("assistant", "ai", "gpt", "chatgpt", "chatbot", "model", "bot", "llm", *_ASSISTANTS), ASSISTANT),
     **dict.fromkeys((SYSTEM, "sys"), SYSTEM),
 }
 _CUSTOMERS = frozenset(
     {"customer", "client", "visitor", "caller", "guest", "contact", "lead", "end_user", "enduser", "consumer", "requester",
-     "patient", "seeker", "u"}
+     "patient", "seeker", "u", "cliente", "kunde", "kundin", "klant", "клиент", "客户", "顧客", "고객"}
 )  # fmt: skip
 _AGENTS = frozenset(
     {"agent", "virtual_agent", "automated_agent", "human_agent", "support", "support_agent", "advisor", "operator",
-     "representative", "wizard", "helper", "supporter"}
+     "representative", "wizard", "helper", "supporter", "agente", "berater", "beraterin", "conseiller", "оператор", "客服"}
 )  # fmt: skip
 _SILENT = frozenset(
     {"developer", "observation", "ipython", "environment", "reasoning", "thinking", "thought", "data", "root", "event",
-     "internal", "note", "service", "session_meta", "metadata", "system_prompt", "code_interpreter", "context"}
+     "internal", "note", "service", "session_meta", "metadata", "system_prompt", "code_interpreter", "context", "scratchpad",
+     "search_results", "retrieval", "retriever", "documents", "heading"}
 )  # fmt: skip
 _OF_TOOLS = re.compile(r"(?:tool|function)s?(?:_?(?:call|use|response|result|output|invocation)s?)*|\w+_call(?:_output)?")
 
@@ -60,7 +65,23 @@ _TEXT_FIELDS = ("content", "text", "value", "message", "utterance", "mes", *_PAR
 _TEXTS_OF_PEOPLE, _TEXTS_WITH_A_ROLE = frozenset({"text", "utterance"}), frozenset({"content", "value", "parts"})
 """Fields of a text that may stand without a speaker, and of one that may not."""
 _IS_USER = {
-    **dict.fromkeys(("isCreatedByUser", "is_user", "isUser", "fromUser", "from_user", "is_human", "isHuman"), True),
+    **dict.fromkeys(
+        (
+            "isCreatedByUser",
+            "is_user",
+            "isUser",
+            "fromUser",
+            "from_user",
+            "is_human",
+            "isHuman",
+            "is_customer",
+            "isCustomer",
+            "inbound",
+            "is_inbound",
+            "isInbound",
+        ),
+        True,
+    ),
     **dict.fromkeys(("is_bot", "isBot", "from_bot", "fromBot", "is_assistant", "isAssistant", "is_ai"), False),
     **dict.fromkeys(("is_agent", "isAgent", "from_agent", "fromAgent"), False),
 }
@@ -125,28 +146,37 @@ _ASKED = re.compile(r"\s*<(task|user_query|user_message|feedback|userRequest)>\s
 """What coding assistants add to the user's words, and how they mark these."""
 _MEDIA = re.compile(r"\A(?:\s*<(?:image|video|audio)>)+\s*|\s*(?:\n\s*<(?:image|video|audio)>)+\s*\Z")
 """The place of an image in training data, as of LLaVA or LLaMA-Factory."""
-_PREFIX = re.compile(
-    r"\s*(?:\*\*|\[|<)?(user|human|customer|assistant|ai|bot|chatbot|gpt|chatgpt|agent|system)(?:\*\*|\]|>)?\s*:(?:\*\*)?\s*",
-    re.IGNORECASE,
-)
+ROLES = "|".join(
+    ("user", "human", "customer", "assistant", "ai", "bot", "chatbot", "gpt", "chatgpt", "agent", "system", *_USERS,
+     *_ASSISTANTS, "cliente", "kunde", "agente", "claude", "gemini", "bard", "copilot", "grok", "deepseek", "perplexity",
+     "llama", "qwen", "mistral", "kimi")
+)  # fmt: skip
+"""Roles, and names of assistants, that mark who says a text."""
+_PREFIX = re.compile(rf"\s*(?:\*\*|\[|<)?({ROLES})(?:\*\*|\]|>)?\s*[:：](?:\*\*)?\s*", re.IGNORECASE)
 _DIALOGUE = re.compile(r"(?:\A\s*|\n\n[ \t]*)(Human|Assistant|AI):\s*")
 _MARKED = tuple(
     map(
         re.compile,
         (
             r"\[\|(Human|AI)\|\]\s*",  # Baize
-            r"### (Human|Assistant):\s*",  # Guanaco
-            r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|<\|(?=(?:system|user|assistant)\|>))(\w+)"
-            r"(?:<\|end_header_id\|>|\|>)?\s*",
+            r"### (Human|Assistant|Instruction|Response):\s*",  # Guanaco, Alpaca
+            r"(?:<\|im_start\|>|<\|(?:start_header_id|header_start)\|>|<start_of_turn>|<｜(?=User|Assistant)"
+            r"|<\|(?=(?:system|user|assistant|prompter)\|>))(\w+)(?:<\|(?:end_header_id|header_end)\|>|\|>|｜>)?\s*",
+            r"<\|START_OF_TURN_TOKEN\|><\|(\w+)_TOKEN\|>",  # Command
             r"\[(/?INST)\]\s*",
+            r"\b(USER|ASSISTANT):\s*",  # Vicuna
         ),
     )
 )
 """Marks of the next speaker in chat templates."""
-_INSTRUCTED = {"INST": "user", "/INST": "assistant"}
+_INSTRUCTED = {"INST": "user", "/INST": "assistant", "Instruction": "user", "Response": "assistant"}
 _UNSPOKEN = re.compile(
-    r"<\|(?:im_end|eot_id|end|endoftext|begin_of_text)\|>|<end_of_turn>|</?s>|<bos>|<eos>|<<SYS>>.*?<</SYS>>", re.DOTALL
+    r"<\|(?:im_end|eot(?:_id)?|end|endoftext|begin_of_text|END_OF_TURN_TOKEN)\|>|<end_of_turn>|</?s>|<bos>|<eos>|<BOS_TOKEN>"
+    r"|<｜(?:begin|end)▁of▁sentence｜>|<<SYS>>.*?<</SYS>>|\[SYSTEM_PROMPT\].*?\[/SYSTEM_PROMPT\]",
+    re.DOTALL,
 )
+_PREAMBLES = ("[|", "### Instruction", "USER")
+"""Marks before which a template has an introductory line."""
 
 
 _HTML, _END_OF_HTML = re.compile(r"\s*<(?:p|div)[\s>]", re.IGNORECASE), re.compile(r"</\w+>\s*\Z")
@@ -266,7 +296,7 @@ def sides_of(messages: Sequence[object]) -> set[str]:
     marks = [isinstance(one, str) and _PREFIX.match(one) for one in messages]
     roles = {role_of(mark[1]) for mark in marks if mark} if all(marks) else set()
     for one in messages if not roles else ():
-        value = _unwrapped(one) if isinstance(one, Mapping) else {}
+        value = unwrapped(one) if isinstance(one, Mapping) else {}
         if not (is_message(value) or value.keys() & _CALLS or is_silent(str(value.get("type")))):
             return set()
         with contextlib.suppress(InputError):
@@ -293,7 +323,7 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
         else:
             return _plain_turn(check_text(value, where))
     if fields == USUAL or not any(name in value or at(value, name) is not None for name in fields if name):
-        value = _unwrapped(value)
+        value = unwrapped(value)
     given, is_named = _speaker(value, where, fields)
     if (silent := _silent(value, given)) is not None:
         if silent:
@@ -338,18 +368,18 @@ _plain_turn = functools.lru_cache(maxsize=1024, typed=True)(Turn)
 """Cached `Turn`: a file repeats a context for each of its responses."""
 
 
-def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
+def unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the message inside an envelope; LangChain's are known by their class names."""
     if any(name.startswith("message.") for name in value):
         value = {name.removeprefix("message."): one for name, one in value.items()}
     for name in _WRAPPERS:
         inner = value.get(name)
-        if isinstance(inner, Mapping) and any(field in inner for field in _TEXT_FIELDS):
+        if isinstance(inner, Mapping) and any(field in inner for field in (*_TEXT_FIELDS, *_WRAPPERS)):
             kind = value.get("type")
             if isinstance(path := value.get("id"), list) and path and (match := _LANGCHAIN.fullmatch(str(path[-1]))):
                 kind = match[1]
             outer = {"type": kind} if kind is not None else {}
-            return _unwrapped({**outer, **({"role": value["role"]} if "role" in value else {}), **inner})
+            return unwrapped({**outer, **({"role": value["role"]} if "role" in value else {}), **inner})
     return value
 
 
@@ -393,6 +423,19 @@ def _possible_speakers(value: Mapping[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
+def likely_columns(value: Mapping[str, Any], *, is_row: bool = False) -> str:
+    """Return the columns by which a message may be read, as for `--columns`; "" without a likely text.
+
+    They name the speaker if the message's own fields do not, or if it is a row, of which only the named fields are read.
+    """
+    usual = [name for name in _SPEAKER_FIELDS if name in value]
+    speakers = [*(usual if is_row else []), *([] if usual else _possible_speakers(value))]
+    named = [name for name in value if str(name).lower() in (*_OTHER_TEXTS, *_TEXT_FIELDS) and isinstance(value[name], str)]
+    spoken = [name for name, one in value.items() if isinstance(one, str) and " " in one.strip() and name not in speakers]
+    text = named[0] if named else spoken[0] if len(spoken) == 1 else None
+    return "" if text is None else "".join(f"speaker={name}," for name in speakers[:1]) + f"text={text}"
+
+
 def _who_said(value: Mapping[str, Any]) -> str:
     """Return what can be done about a message without a speaker."""
     possible = [*_possible_speakers(value), *(["type"] if isinstance(value.get("type"), str) else [])]
@@ -415,11 +458,11 @@ def _text(value: Mapping[str, Any], where: str, left_out: Counter[str], fields: 
     if not names:
         if value.get("refusal") or value.keys() & _CALLS or isinstance(value.get("audio"), Mapping):
             return _spoken_elsewhere(value, where)
-        unknown = [name for name in _OTHER_TEXTS if isinstance(value.get(name), str)]
+        likely = likely_columns(value)
         known = ", ".join(map(repr, value)) or "nothing"
         advice = (
-            f"If {unknown[0]!r} is what was said, say so by --columns text={unknown[0]}."
-            if unknown
+            f"If {likely.rpartition('=')[2]!r} is what was said, say so by --columns {likely}."
+            if likely
             else "Name the field of its text by --columns text=NAME, or give 'role' and 'content', as OpenAI's have them."
         )
         raise InputError(f"{where}: is no chat message, it has only {known}. {advice}")
@@ -629,10 +672,10 @@ def split_dialogue(text: str) -> list[dict[str, str]] | None:
         >>> split_dialogue("\n\nHuman: Hi.\n\nAssistant: Hello!")
         [{'role': 'Human', 'content': 'Hi.'}, {'role': 'Assistant', 'content': 'Hello!'}]
     """
-    for pattern in _MARKED if any(mark in text for mark in ("[|", "###", "<|", "<start", "INST")) else ():
+    for pattern in _MARKED if any(mark in text for mark in ("[|", "###", "<|", "<｜", "<start", "INST", "ASSISTANT:")) else ():
         marks = list(pattern.finditer(text))
-        # Nothing precedes the first mark, except in Baize an introductory line.
-        if marks and (marks[0][0].startswith("[|") or not _UNSPOKEN.sub("", text[: marks[0].start()]).strip()):
+        has_preamble = len(marks) > 1 and marks[0][0].startswith(_PREAMBLES)
+        if marks and (has_preamble or not _UNSPOKEN.sub("", text[: marks[0].start()]).strip()):
             ends = [*(mark.start() for mark in marks[1:]), len(text)]
             texts = (_UNSPOKEN.sub("", text[mark.end() : end]).strip() for mark, end in zip(marks, ends, strict=True))
             return [{"role": _INSTRUCTED.get(mark[1], mark[1]), "content": one} for mark, one in zip(marks, texts, strict=True)]

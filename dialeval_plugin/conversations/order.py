@@ -17,10 +17,10 @@ Branches: TypeAlias = Literal["shown", "all"]
 Order: TypeAlias = Literal["listed", "time"]
 """Whether messages are ordered as listed, or by their times."""
 
-_IDS = ("id", "uuid", "message_id", "messageId", "_id", "node_id")
+_IDS = ("id", "uuid", "message_id", "messageId", "_id", "node_id", "tweet_id")
 _PARENTS = (
     "parent", "parent_id", "parentId", "parent_message_id", "parentMessageId", "parent_message_uuid", "parentUuid",
-    "parent_uuid", "reply-to",
+    "parent_uuid", "reply-to", "in_response_to_tweet_id",
 )  # fmt: skip
 _CURRENT = (
     "current_node", "currentId", "currNode", "current_leaf_message_uuid", "currentLeafMessageId", "active_leaf_id",

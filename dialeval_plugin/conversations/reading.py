@@ -25,10 +25,22 @@ from .beside import answer_beside
 from .files import Rows
 from .layouts import find, nearest
 from .layouts.layout import CONVERSATION_IDS, IDS, WHOLE, Layout, Logged, Value, id_of
-from .messages import ASSISTANT, Fields, at, is_message, left_out_text, numbered_turns, parsed_cell, sides_of
+from .messages import (
+    ASSISTANT,
+    SYSTEM,
+    Fields,
+    at,
+    is_message,
+    left_out_text,
+    numbered_turns,
+    parsed_cell,
+    sides_of,
+    speaker_of,
+    unwrapped,
+)
 from .order import Branches, Order, current_of, id_of_message, paths
 from .record import Conversation, Kept, Reading, ReadingOptions, TurnChoice, check_choice, id_text, kept_fields
-from .responses import OF_AN_EXAMPLE, QUESTIONS, response_of
+from .responses import OF_AN_EXAMPLE, QUESTIONS, likely_table, response_of
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +74,7 @@ def read_rows(
     for given in rows.lines:
         line = _of_table(given, options.columns) if is_table else given
         row = _renamed(line, options.columns, given.value if is_table or number == reading.first else None)
-        is_one = _is_message_row(row.value)
+        is_one = is_message_row(row.value)
         layout = find(row.value, options.layout, is_message=is_one)
         if layout is not None:
             layout.ask(row.where, options.layout)
@@ -164,7 +176,7 @@ def _of_table(line: Line, columns: Mapping[str, str]) -> Line:
     row = _present(line.value)
     # A message may have no text, such as a call of a tool.
     silent = {name: None for name in (columns.get("text", "text"), "content") if name in line.value and name not in row}
-    if silent and ("text" in columns or (not _is_message_row(row) and _is_message_row({**row, **silent}))):
+    if silent and ("text" in columns or (not is_message_row(row) and is_message_row({**row, **silent}))):
         row |= silent
     aliases = () if columns else _aliases(tuple(row))
     named = {**row, **{usual: row[name] for name, usual in aliases}}
@@ -183,21 +195,22 @@ def _aliases(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return tuple((name, one) for name, one in usual if one not in names)
 
 
-def _is_message_row(value: Mapping[str, Any]) -> bool:
+def is_message_row(value: Mapping[str, Any]) -> bool:
+    """Whether a row is one message, whoever said it."""
     if value.keys() & {"response", "messages", "conversations", "turns"} or isinstance(value.get("conversation"), list):
         return False
-    inner = parsed_cell(value.get("message") or value.get("data") or value.get("payload"))
+    inner = parsed_cell(value.get("message") or value.get("data") or value.get("payload") or value.get("kwargs"))
     return (
         {"conversation", "text"} <= value.keys()
         or {"speaker", "text"} <= value.keys()
         or is_message(value)
-        or (isinstance(inner, Mapping) and is_message({**value, **inner}))
+        or (isinstance(inner, Mapping) and (is_message({**value, **inner}) or is_message(unwrapped(value))))
     )
 
 
 def is_conversation(value: Mapping[str, Any]) -> bool:
     """Whether a row is a whole conversation of a known layout, or a message of one."""
-    return _is_message_row(value) or find(value) is not None
+    return is_message_row(value) or find(value) is not None
 
 
 def _conversation_of(row: Line) -> str | None:
@@ -361,6 +374,11 @@ def _grouped(layout: str, groups: dict[str | None, list[_Packed]], reading: Read
             for packed, own in zip(groups[None], ids, strict=True):
                 by_id.setdefault(id_text(own, f"{packed.where}: id"), []).append(packed)
             groups = by_id
+        elif again := _begins_again(groups[None], reading.options):
+            raise InputError(
+                f"{again}: has the prompt of {groups[None][0].where} again, so that another conversation may begin there. Name "
+                "the conversation of every message in a column 'conversation', or read all as one by --order listed."
+            )
         elif unnamed := _unnamed_conversation(groups[None]):
             raise InputError(
                 f"{groups[None][0].where}: has no conversation, and {unnamed!r} may be it. "
@@ -408,6 +426,18 @@ def _unnamed_conversation(lines: Sequence[_Packed]) -> str | None:
     return None
 
 
+def _begins_again(lines: Sequence[_Packed], options: ReadingOptions) -> str | None:
+    """Return the location of a row with the same prompt as the first; None without one, or if the order is the user's."""
+    first, *others = [line.values for line in lines]
+    is_prompt = any(isinstance(one, str) and speaker_of(one) == SYSTEM for one in first)
+    is_asked = is_prompt and options.order is None
+    return (
+        next((line.where for line, values in zip(lines[1:], others, strict=True) if values == first), None)
+        if is_asked
+        else None
+    )
+
+
 _PART = {"type", "content_type", "parts", "text", "content", "value"}
 """Fields of a message part, which has at least one of them."""
 
@@ -430,6 +460,9 @@ def _message_of_row(value: Mapping[str, Any]) -> dict[str, Any]:
 def _unknown(row: Line) -> InputError:
     known = ", ".join(map(repr, list(row.value)[:12])) or "nothing"
     near = nearest(row.value)
+    likely = likely_table(row.value)
+    if likely:
+        return InputError(f"{row.where}: is no conversation of a known layout; it has {known}. It may be read by {likely}.")
     lacking = f" Of the layout {near[0].name!r} ({near[0].about}) it lacks {', '.join(map(repr, near[1]))}." if near else ""
     return InputError(
         f"{row.where}: is no conversation of a known layout; it has {known}.{lacking} Say what its fields are by --columns: "

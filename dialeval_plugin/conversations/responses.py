@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,8 +12,19 @@ from dialeval_plugin.core.dialogue import Example, Origin, Turn, check_text
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import Line
 
-from .layouts.layout import ANSWERS, PYTHON_LIST, messages_of, required_list
-from .messages import ASSISTANT, SYSTEM, TEXTLESS, USER, is_message, numbered_turns, parsed_cell, split_dialogue, turn_of
+from .layouts.layout import ANSWERS, PYTHON_LIST, listed, messages_of, required_list
+from .messages import (
+    ASSISTANT,
+    SYSTEM,
+    TEXTLESS,
+    USER,
+    is_message,
+    likely_columns,
+    numbered_turns,
+    parsed_cell,
+    split_dialogue,
+    turn_of,
+)
 from .record import Reading, ReadingOptions, id_text, kept_fields
 
 OF_AN_EXAMPLE = ("context", "response", "id", "references", "facts")
@@ -86,7 +98,7 @@ def _fields(row: Line, line: Line, options: ReadingOptions, *, may_be_cells: boo
     given["columns"] = options.columns if options.columns and not is_renamed else None
     if unused := next((name for name, one in given.items() if one is not None), None):
         raise InputError(f"{row.where}: is one response with its context, where --{unused} has no meaning. Leave it out.")
-    questions = [] if is_renamed else [name for name in QUESTIONS if name in value]
+    questions = [] if is_renamed else [name for name in value if name in QUESTIONS or name.endswith("history")]
     texts = [name for name in ANSWERS if isinstance(value.get(name), str) and " " in value[name]]
     answer = "response" if is_renamed or "response" in value else next(iter(texts), None)
     if questions and answer:
@@ -103,12 +115,25 @@ def _fields(row: Line, line: Line, options: ReadingOptions, *, may_be_cells: boo
     if not line.value:
         raise InputError(f"{row.where}: has no value in any column. Leave it out, of a data frame by dropna(how='all').")
     if not (is_renamed or "context" in value or "response" in value):
+        likely = f" They may be read by {option}." if (option := likely_table(value)) else ""
         raise InputError(
-            f"{row.where}: has the columns {', '.join(map(repr, value))}. Say which is which by --columns: "
+            f"{row.where}: has the columns {', '.join(map(repr, value))}.{likely} Say which is which by --columns: "
             "context and response of a table with a response a row; conversation, speaker and text, with a message a row; "
             "messages, with a conversation a row."
         )
     return {"context": (), "response": "", **{name: value[name] for name in OF_AN_EXAMPLE if name in value}}
+
+
+def likely_table(value: Mapping[str, Any]) -> str:
+    """Return the option by which a row, or the list in it, may be read as messages; "" if it does not look like any."""
+    lists = ((name, elements) for name, one in value.items() if (elements := listed(one)) and isinstance(elements[0], Mapping))
+    name, (message, *_) = next(lists, ("", [value]))
+    likely = "" if is_message(message) else likely_columns(message, is_row=not name)
+    if not likely or not (name or likely.startswith("speaker=")):
+        return ""
+    ids = [one for one in value if one.lower().endswith("id") and one.lower() not in ("id", "message_id", "user_id")]
+    whose = f"messages={name}," if name else f"conversation={ids[0]}," if ids else ""
+    return f"--columns {shlex.quote(whose + likely)}"
 
 
 def _last_answer(value: Any, where: str, left_out: Counter[str]) -> Any:

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import itertools
 import os
+import re
 import shutil
 import sqlite3
 import sys
@@ -16,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from dialeval_plugin.conversations.files import SUFFIXES, Rows, has_known_suffix, is_data_set, open_rows
-from dialeval_plugin.conversations.reading import given_rows, is_conversation, read_rows
+from dialeval_plugin.conversations.reading import given_rows, is_conversation, is_message_row, read_rows
 from dialeval_plugin.conversations.record import Conversation, FirstPlaces, Reading, ReadingOptions
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level
 from dialeval_plugin.core.errors import InputError, NothingToScore
@@ -27,6 +28,7 @@ from .registry import published_items
 _PUBLISHED = ("", ".json", ".jsonl", ".csv", ".txt", ".gz")
 LARGE = 100_000_000
 """Size in bytes from which a file is not checked for a published corpus."""
+_NUMBERED = re.compile(r"message_(\d+)\.json")
 _KEPT_TEXT = 1 << 24
 """Characters of rows that are kept in memory once they are read, for the next iteration."""
 
@@ -236,12 +238,18 @@ class Source:
     def _folder(self, folder: Path, is_wanted: Callable[[object], bool] | None) -> Iterator[Conversation | Item | None]:
         """Yield the items of the files below a folder, named after file and conversation."""
         n_read = 0
+        read = set[Path]()
         for file in files_below(folder):
+            if file in read:
+                continue
             name = file.relative_to(folder)
             rows = _rows_of_log(file, self.options) if has_known_suffix(file.name, self.options.layout) else None
             if rows is None:
                 self.reading.passed_over.append(f"no conversations, left out: {file}")
                 continue
+            if (messages := _messages_of_folder(file)) is not None:
+                read.update(messages)
+                rows, name = Rows(line for one in messages for line in open_rows(str(one)).lines), name.parent
             n_read += 1
             self._digest.update(name.as_posix().encode())
             self.reading.places, self.reading.below = FirstPlaces(), f"{name.as_posix()}/"  # ids begin with the file
@@ -258,6 +266,14 @@ def files_below(folder: Path) -> list[Path]:
     """Return the files below a folder, sorted, without hidden ones."""
     files = sorted(file for file in folder.rglob("*") if file.is_file())
     return [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
+
+
+def _messages_of_folder(file: Path) -> list[Path] | None:
+    """Return the files of a conversation with a message each, as of Strands, in their order; None if it is no such file."""
+    if not _NUMBERED.fullmatch(file.name) or not is_message_row(next(open_rows(str(file)).lines).value):
+        return None
+    files = ((_NUMBERED.fullmatch(one.name), one) for one in file.parent.iterdir())
+    return [one for _, one in sorted((int(match[1]), one) for match, one in files if match)]
 
 
 def _below(file: str, one: Conversation | Example) -> Conversation | Example:

@@ -399,14 +399,57 @@ def test_a_layout_is_the_same_whatever_was_asked_before(name: str) -> None:
         assert (found and found.name) == ((afresh := find(row)) and afresh.name)
 
 
-def test_a_text_that_begins_with_no_role_names_the_layout_of_transcripts(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"chat\.txt: begins with neither .* \(after a heading: --layout transcript\)\."):
-        read(TRANSCRIPT, ReadingOptions(), tmp_path)
+def test_a_heading_comes_before_a_transcript(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no line as the layout 'transcript'"):
         read("Dear Ann,\nhello.\n", ReadingOptions(layout="transcript"), tmp_path)
-    source, (found,) = read(TRANSCRIPT, ReadingOptions(layout="transcript"), tmp_path)
-    assert dict(source.reading.left_out) == {"text before the first message": 1}
-    assert [(turn.speaker, turn.text) for turn in found.turns] == [TALK[0], ("assistant", "I do,\nand note: green tea.")]
+    for options in (ReadingOptions(), ReadingOptions(layout="transcript")):
+        source, (found,) = read(TRANSCRIPT, options, tmp_path)
+        assert dict(source.reading.left_out) == {"heading message": 1}
+        assert [(turn.speaker, turn.text) for turn in found.turns] == [TALK[0], ("assistant", "I do,\nand note: green tea.")]
+
+
+@pytest.mark.parametrize(
+    ("user", "assistant"),
+    [
+        ("Usuario", "Asistente"),
+        ("Nutzer", "Assistent"),
+        ("用户", "助手"),
+        ("You", "ChatGPT"),
+        ("Human", "Claude"),
+        ("[00:05] User", "[01:05] Bot"),
+    ],
+)
+def test_roles_before_lines_are_read_in_other_languages(user: str, assistant: str, tmp_path: Path) -> None:
+    for colon in (": ", "："):
+        _, (found,) = read(f"{user}{colon}{TEA}\n{assistant}{colon}{DO}\n", ReadingOptions(), tmp_path)
+        assert [turn.text for turn in found.turns] == [TEA, DO]
+        assert found.responses() == [1]
+
+
+_A_DAY = "2024-01-02"
+TEXTS = {
+    "irc": (f"[10:00] <ann> {TEA}\n", f"[10:01] <@bob> {DO}\n"),
+    "irc of irssi": (f"--- Log opened\n10:00 < ann> {TEA}\n10:00 -!- bob joined\n", f"10:01 <+bob> {DO}\n"),
+    "irc of WeeChat": (f"{_A_DAY} 10:00:00\t@ann\t{TEA}\n{_A_DAY} 10:00:00\t-->\tbob joined\n",
+                       f"{_A_DAY} 10:01:00\tbob\t{DO}\n"),
+    "line": (f"[LINE] Chat history with Bob\n\nTue, 01/02/2024\n10:00\tann\t{TEA}\n10:00\tann\t[Sticker]\n",
+             f"10:01\tbob\t{DO}\n"),
+    "kakaotalk": (f"Bob 님과 카카오톡 대화\n\n--- 2024 ---\n[ann] [오전 10:00] {TEA}\n", f"[bob] [오후 1:00] {DO}\n"),
+    "kakaotalk of a phone": (f"2024년 1월 2일 화요일\n2024. 1. 2. 오전 10:00, ann : {TEA}\n",
+                             f"2024. 1. 2. 오전 10:01, bob : {DO}\n"),
+    "wechat-text": (f"{_A_DAY} 10:00:00 ann\n{TEA}\n\n", f"{_A_DAY} 10:01:00 bob\n{DO}\n"),
+    "discord-text": (f"=====\nGuild: Tea\n=====\n\n[{_A_DAY} 10:00] ann\n{TEA}\n\n", f"[{_A_DAY} 10:01] bob\n{DO}\n"),
+    "names": (f"ann: {TEA}\n", f"bob: {DO}\nann: {TEA}\nbob: {DO}\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts_of_people_are_read_once_their_layout_is_named(name: str, tmp_path: Path) -> None:
+    layout, written = name.partition(" ")[0], "".join(TEXTS[name])
+    with pytest.raises(InputError, match=f"Read it by --layout {layout}: each message but the first is scored"):
+        read(written, ReadingOptions(), tmp_path)
+    _, (found,) = read(written, ReadingOptions(layout=layout), tmp_path)
+    assert [(turn.speaker, turn.text) for turn in found.turns][:2] == [("ann", TEA), ("bob", DO)]
 
 
 @pytest.mark.parametrize("mark", ["{}:", "**{}:**", "[{}]:", "## {}", "{} said:"])

@@ -173,6 +173,51 @@ READ: dict[str, tuple[list[Any], Talk]] = {
         [{f"c-{id}": {"messages": [said("user", TEA), said("assistant", LIKE)]} for id in (1, 2)}],
         ONE * 2,
     ),
+    "lists of messages by the ids of their conversations": (
+        [{f"c-{id}": [said("user", TEA), said("assistant", LIKE)] for id in (1, 2)}], ONE * 2,
+    ),
+    "messages of LangChain's store": (
+        [{"session_id": "s", "message": json.dumps({"type": kind, "data": {"content": text}})}
+         for kind, text in (("human", TEA), ("ai", LIKE))],
+        ONE,
+    ),
+    "messages of LangChain's dump": (
+        [{"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", kind], "kwargs": {"content": text}}
+         for kind, text in (("HumanMessage", TEA), ("AIMessage", LIKE))],
+        ONE,
+    ),
+    "messages that contain their answers": (
+        [{"id": "1", **said("user", TEA), "children": [{"id": "2", **said("assistant", LIKE), "children": []}]}], ONE,
+    ),
+    "which side it is, next to the id of a call": (
+        [{"call_id": 1, "is_customer": 1 - n, "text": text} for n, text in enumerate((TEA, LIKE))], ONE,
+    ),
+    "the template of a chat in a field of any name": (
+        [{"formatted": f"<|im_start|>user\n{TEA}<|im_end|>\n<|im_start|>assistant\n{LIKE}<|im_end|>\n"},
+         {"prompt": f"<｜begin▁of▁sentence｜><｜User｜>{TEA}<｜Assistant｜>{LIKE}<｜end▁of▁sentence｜>"},
+         {"prompt": f"<s>[SYSTEM_PROMPT]Hush.[/SYSTEM_PROMPT][INST] {TEA}[/INST] {LIKE}</s>"},
+         {"text": f"<|header_start|>user<|header_end|>\n\n{TEA}<|eot|>"
+                  f"<|header_start|>assistant<|header_end|>\n\n{LIKE}<|eot|>"},
+         {"text": f"<|START_OF_TURN_TOKEN|><|USER_TOKEN|>{TEA}<|END_OF_TURN_TOKEN|>"
+                  f"<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>{LIKE}<|END_OF_TURN_TOKEN|>"},
+         {"text": f"<|prompter|>{TEA}<|endoftext|><|assistant|>{LIKE}<|endoftext|>"},
+         {"text": f"A chat with an assistant. USER: {TEA} ASSISTANT: {LIKE}</s>"},
+         {"text": f"Below is an instruction.\n\n### Instruction:\n{TEA}\n\n### Response:\n{LIKE}"}],
+        ONE * 8,
+    ),
+    "messages next to a text with roles": (
+        chat(said("user", TEA), said("assistant", LIKE), prompt="<|im_start|>user\nHi.<|im_end|>\n<|im_start|>assistant\nHo."),
+        ONE,
+    ),
+    "roles in other languages": (
+        [*(chat(said(user, TEA), said(assistant, LIKE))[0] | {"id": user} for user, assistant in (
+            ("Usuario", "Asistente"), ("Nutzer", "Assistent"), ("用户", "助手"), ("Cliente", "Agente"),
+            ("localHuman", "Blender")))],
+        ONE * 5,
+    ),
+    "what was looked up": (
+        chat(said("user", TEA), said("search_results", "Tea."), said("scratchpad", "Hm."), said("assistant", LIKE)), ONE,
+    ),
     "messages under another name": ([{"session": {"log": [said("user", TEA), said("operator", LIKE)], "at": 5}}], ONE),
     "roles before the lines of a text": ([{"call": 7, "transcript": f"User: {TEA}\nAgent: {LIKE}\n"}], ONE),
     "a text with roles as the messages": ([{"messages": f"<human>: {TEA}\n<bot>: {LIKE}"}], ONE),
@@ -330,6 +375,23 @@ READ: dict[str, tuple[list[Any], Talk]] = {
     ),
 }  # fmt: skip
 REFUSED: dict[str, tuple[list[Any], str]] = {
+    "whether another conversation begins": (
+        [said(role, text) for role, text in (("system", "Hush."), ("user", TEA), ("assistant", LIKE)) * 2],
+        "again, so that another conversation may begin there. Name the conversation of every message in a column "
+        "'conversation', or read all as one by --order listed.",
+    ),
+    "columns of other names": (
+        [{"case_id": 1, "author_role": "customer", "body": TEA}],
+        "It may be read by --columns conversation=case_id,speaker=author_role,text=body.",
+    ),
+    "fields of other names": (
+        [{"log": [{"participant": "customer", "speech": TEA}, {"participant": "agent", "speech": LIKE}]}],
+        "It may be read by --columns messages=log,speaker=participant,text=speech.",
+    ),
+    "fields of other names in a list that is known": (
+        chat({"who": "user", "said": TEA}, {"who": "bot", "said": LIKE}),
+        "If 'said' is what was said, say so by --columns speaker=who,text=said.",
+    ),
     "which of two answers": (
         [{"prompt": TEA, "chosen": LIKE, "rejected": "No."}],
         "Score one of them by --layout preferred or --layout dispreferred",
@@ -444,8 +506,8 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         "has messages of several conversations, which 'conversation_id' names. Write each message as a row of its own",
     ),
     "which conversation": (
-        [{"ticket_id": id, "role": role, "text": TEA} for id in (1, 2) for role in ("user", "assistant")],
-        "Say so by --columns conversation=ticket_id,speaker=NAME,text=NAME.",
+        [{"case_id": id, "role": role, "text": TEA} for id in (1, 2) for role in ("user", "assistant")],
+        "Say so by --columns conversation=case_id,speaker=NAME,text=NAME.",
     ),
     "what was asked": ([{"prompt": TEA, "response": LIKE}], "Read it by --layout question-answer, or"),
     "a passage next to a question": (
@@ -691,9 +753,21 @@ def test_a_passage_with_a_question_and_an_answer_is_no_context_without_a_respons
     assert talk(Source(str(path))) == [([TEA], "")]
 
 
-def test_a_text_that_begins_with_a_time_in_brackets_is_no_broken_json(tmp_path: Path) -> None:
-    (path := tmp_path / "chat.txt").write_text(f"[10:00] <ann> {TEA}\n[10:01] <bot> {LIKE}\n", encoding="utf-8")
-    assert "begins with neither an object nor an array of JSON" in refusal(Source(str(path)).read, "turn")
+def test_a_folder_with_a_message_a_file_is_a_conversation(tmp_path: Path) -> None:
+    (folder := tmp_path / "session_1" / "messages").mkdir(parents=True)
+    (tmp_path / "session_1" / "session.json").write_text('{"session_id": "1"}', encoding="utf-8")
+    for number, message in enumerate([*ASKED, said("assistant", BREW)], start=9):
+        row = {"message": {**message, "content": [{"text": message["content"]}]}, "message_id": number}
+        (folder / f"message_{number}.json").write_text(json.dumps(row), encoding="utf-8")
+    source = Source(str(tmp_path))
+    assert talk(source) == TWO
+    assert [item.id for item in source.read("turn")] == ["session_1/messages/0:2", "session_1/messages/0:4"]
+
+
+def test_the_history_of_a_row_is_not_dropped(tmp_path: Path) -> None:
+    (path := tmp_path / "t.csv").write_text(f"history|response\n{TEA}|{LIKE}\n", encoding="utf-8")
+    assert "Say so by --columns context=history,response=response." in refusal(Source(str(path)).read, "turn")
+    assert talk(Source(str(path), ReadingOptions(columns={"context": "history", "response": "response"}))) == ONE
 
 
 def test_json_in_cells_is_not_speech(tmp_path: Path) -> None:

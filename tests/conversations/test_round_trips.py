@@ -25,8 +25,11 @@ from tests.refusals import refusal
 
 WITHOUT_ID = {"codex", "sillytavern", "voiceflow", "whatsapp", "slack", "twilio", "simple-evals", "parlai", "transcript",
               "text-generation-webui", "pydantic-ai", "autogen", "semantic-kernel", "copilot-cli", "gemini-cli",
-              "openhands", "aider"}  # fmt: skip
+              "openhands", "aider", "mattermost", "irc", "line",
+              "kakaotalk", "wechat-text", "discord-text", "names"}  # fmt: skip
 """Layouts that call no conversation by a name of its own, or by another."""
+UNDER_A_HEAD = {"wechat-text", "discord-text"}
+"""Layouts in which the line above a text has its speaker."""
 BY_PEOPLE = {"topical-chat", "blended-skill-talk", "dailydialog", "empathetic-dialogues", "soda"}
 """Layouts of people who talk, among whom no assistant is; and those of one question: what they hold is no such conversation."""
 OF_ONE_QUESTION = {"dispreferred", "question-answer", "dolly", "open-orca"}
@@ -74,7 +77,8 @@ def test_what_is_written_in_a_layout_is_read_back(name: str, tmp_path_factory: p
         assert len(set(found.numbers)) == len(found.numbers) == len(found.turns)
         lines = path.read_text(encoding="utf-8").split("\n")
         for turn, source in zip(found.turns, found.sources, strict=True):
-            line = lines[int(source.rpartition(":")[2]) - 1]
+            number = int(source.rpartition(":")[2])
+            line = lines[number if name in UNDER_A_HEAD else number - 1]
             assert any(spelled in line for spelled in _spellings(turn.text))
         assert len(found.sources) == len(found.turns)
         if layout_of(name) not in WITHOUT_ID:

@@ -145,6 +145,13 @@ def librechat_tree(turns: Turns, id: str) -> Written:
     return {"conversationId": id, "recursive": True, "messages": nested}
 
 
+def message_tree(turns: Turns, id: str) -> Written:
+    nested: list[dict[str, Any]] = []
+    for key, _, role, text in reversed(_chain(spoken(turns))):
+        nested = [{"id": key, "role": role, "content": text, "children": nested}]
+    return [{**nested[0], "conversation_id": id}]
+
+
 def llama_cpp(turns: Turns, id: str) -> Written:
     messages: list[dict[str, Any]] = [{"id": "root", "type": "root", "role": "system", "content": "", "parent": None}]
     for key, parent, role, text in _chain([one for one in turns if one[0] in (*SPOKEN, "system")]):
@@ -291,6 +298,7 @@ WRITERS: dict[str, Writer] = {
         for one in _chain(spoken(turns))]},
     "librechat as a tree": librechat_tree,
     "llama.cpp": llama_cpp,
+    "message-tree": message_tree,
     "chatbot-ui": lambda turns, id: {"version": 4, "history": [{"id": id, "name": "Tea", "messages": [{"role": role,
         "content": text} for role, text in spoken(turns)], "prompt": "Be kind."}], "folders": []},
     "lm-studio": lm_studio,
@@ -396,6 +404,16 @@ WRITERS: dict[str, Writer] = {
         for n, (role, text) in enumerate(spoken(turns))]},
     "whatsapp": lambda turns, id: "".join(f"1/2/25, 10:{n:02d} - {role}: {text}\n"
         for n, (role, text) in enumerate(spoken(turns))),
+    "irc": lambda turns, id: "".join(f"[10:{n:02d}] <{role}> {text}\n" for n, (role, text) in enumerate(spoken(turns))),
+    "line": lambda turns, id: "[LINE] Chat history with Ann\n\n2025/01/02(Thu)\n" + "".join(
+        f"10:{n:02d}\t{role}\t{text}\n" for n, (role, text) in enumerate(spoken(turns))),
+    "kakaotalk": lambda turns, id: "".join(f"[{role}] [오전 10:{n:02d}] {text}\n"
+        for n, (role, text) in enumerate(spoken(turns))),
+    "wechat-text": lambda turns, id: "".join(f"2025-01-02 10:{n:02d}:00 {role}\n{text}\n\n"
+        for n, (role, text) in enumerate(spoken(turns))),
+    "discord-text": lambda turns, id: "====\nGuild: Tea\n" + "".join(f"[02-Jan-25 10:{n:02d} AM] {role}\n{text}\n\n"
+        for n, (role, text) in enumerate(spoken(turns))),
+    "names": lambda turns, id: "".join(f"{role}: {text}\n" for role, text in spoken(turns)),
     "whatsapp of a phone": lambda turns, id: "".join(f"[02.01.25, 10:{n:02d}:00] {role}: {text}\n"
         for n, (role, text) in enumerate(spoken(turns))),
     "transcript": lambda turns, id: "".join(f"{role}: {text}\n\n"
@@ -487,6 +505,24 @@ WRITERS: dict[str, Writer] = {
     "character-ai": lambda turns, id: {"id": id, "turns": [{"author": {"name": role, **({"is_human": True} if role == "user"
         else {})}, "primary_candidate_id": "1", "candidates": [{"candidate_id": "2", "raw_content": "No."},
         {"candidate_id": "1", "raw_content": text}]} for role, text in spoken(turns)]},
+    "watson": lambda turns, id: {"logs": [{"log_id": f"l{n}", "session_id": id, "request": {"input": {"text": asked}},
+        "response": {"output": {"generic": [{"response_type": "text", "text": answer}]}}}
+        for n, (asked, answer) in enumerate(pairs(turns))]},
+    "watson of its first version": lambda turns, id: {"logs": [{"request": {"input": {"text": asked}}, "response": {
+        "output": {"text": [answer]}, "context": {"conversation_id": id}}} for asked, answer in pairs(turns)]},
+    "drift": lambda turns, id: {"data": {"messages": [{"author": {"type": "contact" if role == "user" else "user"},
+        "body": text, "createdAt": n} for n, (role, text) in enumerate(spoken(turns))]}, "id": id},
+    "kore": lambda turns, id: {"id": id, "messages": [{"type": kind, "components": [{"cT": "text", "data": {"text": text}}]}
+        for kind, text in _by_role(turns, user="incoming", assistant="outgoing")]},
+    "skype": lambda turns, id: {"conversations": [{"id": id, "MessageList": [{"from": role, "content": text,
+        "messagetype": "Text", "originalarrivaltime": _TIME.format(n)} for n, (role, text)
+        in enumerate(spoken(turns))][::-1]}]},
+    "mattermost": lambda turns, id: [{"type": "post", "post": {"team": "t", "channel": id, "user": role, "message": text,
+        "create_at": n}} for n, (role, text) in enumerate(spoken(turns))],
+    "mattermost of its API": lambda turns, id: {"order": [], "id": id, "posts": {str(n): {"user_id": role, "message": text,
+        "create_at": n, "type": ""} for n, (role, text) in enumerate(spoken(turns))}},
+    "wechat": lambda turns, id: [{"StrTalker": id, "IsSender": int(role == "user"), "Type": 1, "StrContent": text, "Sender":
+        role, "CreateTime": n} for n, (role, text) in enumerate(spoken(turns))],
     "livechat": lambda turns, id: {"id": id, "users": [{"id": "ann@x", "type": "customer"}, {"id": "bot", "type": "agent"}],
         "threads": [{"id": f"t{n}", "events": [{"type": "message", "author_id": author, "text": text},
         {"type": "system_message", "text": "routed"}]} for n, (author, text) in enumerate(_by_role(turns, user="ann@x",

@@ -190,7 +190,7 @@ OURS = [
         "context,response\nHi.,Hello.\n",  # of a file that is no JSON this was "Was the file cut off?"
         ": begins with neither an object nor an array of JSON. Give one object a line, "
         '{"messages": [...]} or {"context": ["turn", ...], "response": "..."}, a table that is called .csv or .tsv, '
-        "or a text whose messages begin with 'User:' and 'Assistant:' (after a heading: --layout transcript).",
+        "or a text whose messages begin with 'User:' and 'Assistant:', or with names (--layout names).",
     ),
     (
         lines({"context": [MESSAGE], "response": {"role": "system", "content": "hi"}}),

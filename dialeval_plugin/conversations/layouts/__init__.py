@@ -264,20 +264,25 @@ def _of_rows(value: Value, layouts: Iterable[Layout] | None = None) -> Layout | 
 
 def _of_each(value: Value, layouts: Iterable[Layout]) -> Layout | None:
     """Return the layout of conversations in an object by their ids, which are no usual names; None if the object is none."""
-    first = next(iter(value.values()), None)
+    first = _whole(next(iter(value.values()), None))
     others = (re.search(AS_IT_SHOULD_BE, str(name), re.IGNORECASE) for name in value)
     if not isinstance(first, Mapping) or value.keys() & _OF_ANSWERS or any(others):
         return None
     layout = next((one for one in layouts if one.message is None and one.rows is None and one.fits(first)), None)
-    if layout is None or not all(isinstance(one, Mapping) and layout.fits(one) for one in value.values()):
+    if layout is None or not all(isinstance(one, Mapping) and layout.fits(one) for one in map(_whole, value.values())):
         return None
     inner = layout.read
 
     def read(value: Value) -> Iterator[Logged]:
         for id, one in value.items():
-            yield from (logged._replace(id=id if logged.id is None else logged.id) for logged in inner(one))
+            yield from (logged._replace(id=id if logged.id is None else logged.id) for logged in inner(_whole(one)))
 
     return replace(layout, read=read)
+
+
+def _whole(value: Any) -> Any:
+    """Return a list of messages as an object that has them; other values unchanged."""
+    return {"messages": value} if isinstance(value, list) and value and is_message(value[0]) else value
 
 
 def nearest(value: Value) -> tuple[Layout, list[str]] | None:

@@ -304,13 +304,26 @@ def _completions(value: Value) -> Iterator[Logged]:
 
 def _marked(value: Value) -> list[dict[str, str]] | None:
     """Return the messages of a text with marks of who speaks: those of chat templates, or roles before the lines."""
-    if any(value.get(name) is not None for name in ANSWERS):
-        return None  # the text is a request
-    texts = (value[name] for name in _OF_MARKED_TEXTS if isinstance(value.get(name), str))
-    return next((messages for text in texts if (messages := marked(text)) is not None), None)
+    if "context" in value or any(value.get(name) is not None for name in ANSWERS) or any(listed(value.get(n)) for n in WHOLE):
+        return None  # the text is a request, or there are messages
+    texts = {name: text for name, text in value.items() if isinstance(text, str)}
+    read = (marked(text) if name in _OF_MARKED_TEXTS else split_dialogue(text) for name, text in texts.items())
+    found = [messages for messages in read if messages is not None]
+    return found[0] if len(found) == 1 else None
 
 
-_OF_MARKED_TEXTS = ("text", "transcript", "conversation", "dialogue", "dialog", "chat", "content", "messages", "input")
+_OF_MARKED_TEXTS = (
+    "text",
+    "transcript",
+    "conversation",
+    "dialogue",
+    "dialog",
+    "chat",
+    "content",
+    "messages",
+    "input",
+    "history",
+)
 
 
 def marked(text: str) -> list[Any] | None:
@@ -319,7 +332,7 @@ def marked(text: str) -> list[Any] | None:
         return found if found[-1]["content"] else found[:-1]
     rows = [row for _, row in transcript_rows(text.splitlines(keepends=True))] if ":" in text else []
     roles = {row["role"] for row in rows}
-    return rows if len(roles) > 1 and None not in roles else None
+    return rows if len(roles) > 1 and "heading" not in roles else None
 
 
 def _batch(value: Value) -> list[Logged]:

@@ -357,6 +357,12 @@ LAYOUTS = [
     Layout(
         "sillytavern", "a chat of SillyTavern, a message a row", "mes is_user | user_name character_name", message=_sillytavern
     ),
+    Layout(
+        "message-tree", "messages that contain their answers", "role content children[id]",
+        message=lambda value: [
+            {**one, "conversation": value.get("conversation_id") or value["id"]} for one in flat([value], "children", "id")
+        ],
+    ),
     Layout("cherry-studio", "a backup of Cherry Studio", "indexedDB.topics[]", _cherry_studio),
     Layout("cursor", "a composer of Cursor", "composerId conversation | composerId conversationMap", _cursor),
     Layout(

@@ -132,7 +132,7 @@ IDS = (
 
 CONVERSATION_IDS = (
     "conversation", "conversation_id", "conversationId", "session_id", "sessionId", "thread_id", "threadId", "chat_id",
-    "chatId", "dialogue_id", "dialog_id", "convId", "conv_id",
+    "chatId", "dialogue_id", "dialog_id", "convId", "conv_id", "call_id", "ticket_id",
 )  # fmt: skip
 """Field names of the id of a row's conversation."""
 

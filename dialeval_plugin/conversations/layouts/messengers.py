@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, at, plain_text
+from dialeval_plugin.conversations.messages import ASSISTANT, ROLES, SYSTEM, USER, at, plain_text
 
 from .layout import Layout, Logged, Value, as_message, ask_who, has, messages_at, said, shape
 
@@ -25,10 +25,29 @@ _TELEGRAM = {
 }  # fmt: skip
 _DAY = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
 _TIME = r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:\s?[AaPp]\.?\s?[Mm]\.?)?"
-_WHATSAPP = re.compile(
-    rf"(?:\[{_DAY},?(?: klo)? {_TIME}\] |{_DAY},?(?: klo)? {_TIME} - )(?:(?P<speaker>[^:\n]{{1,80}}?): )?(?P<text>.*)",
-    re.DOTALL,
-)
+_LINES = {
+    "whatsapp": (
+        rf"(?:\[{_DAY},?(?: klo)? {_TIME}\] |{_DAY},?(?: klo)? {_TIME} - )(?:(?P<speaker>[^:\n]{{1,80}}?): )?(?P<text>.*)",
+    ),
+    "irc": (
+        rf"(?:\[?(?:{_DAY}[T ])?{_TIME}\]?\s+)?<[ @+%~&]?(?P<speaker>[^<>\s]{{1,40}})> (?P<text>.*)",
+        rf"{_DAY} {_TIME}\t[ @+%~&]?(?P<speaker>[^\s<>*=-][^\t]{{0,40}})\t(?P<text>.*)",
+    ),
+    "line": (rf"(?:[AP]M|午[前後]|[上下]午)?{_TIME}\t(?P<speaker>[^\t]+)\t(?P<text>.*)",),
+    "kakaotalk": (
+        rf"\[(?P<speaker>[^\]]+)\] \[(?:오[전후] )?{_TIME}\] (?P<text>.*)",
+        rf"(?:\d+[.년] ?){{2}}\d+[.일] (?:오[전후] )?{_TIME}, (?P<speaker>[^:]+) : (?P<text>.*)",
+    ),
+    "wechat-text": (rf"{_DAY} {_TIME} (?P<speaker>\S[^:]{{0,40}})(?P<text>)",),
+    "discord-text": (rf"\[(?:{_DAY}|\d\d-\w{{3}}-\d\d) {_TIME}\] (?P<speaker>[^:]{{1,80}})(?P<text>)",),
+    "names": (rf"(?:[\[(]?{_TIME}[\])]? +)?(?P<speaker>[^\W\d][\w.'-]{{0,20}}(?: [\w.'-]{{1,20}}){{0,2}}): (?P<text>.*)",),
+}
+"""The lines with which the messages of texts begin."""
+_BETWEEN = {
+    "irc": ".*", "line": rf"(?:\w+\.?, )?{_DAY}(?: ?\(\w\))?", "kakaotalk": r"-{5,}.*-{5,}|\d+년 \d+월 \d+일 \w+",
+    "discord-text": "={5,}.*|Exported .*",
+}  # fmt: skip
+"""Lines of no message, such as dates; any other continues one."""
 _WHATSAPP_MEDIA = re.compile(
     r"(?:<[^<>\n]*\w\w[: ][^<>\n]*>|[^\n]+ \(file attached\)"
     r"|[^\n]+\.(?:jpe?g|png|webp|gif|mp4|3gp|mov|opus|m4a|mp3|aac|pdf|docx?|xlsx?|pptx?|vcf) \([^()\n]+\)"
@@ -43,8 +62,8 @@ _WHATSAPP_MEDIA = re.compile(
 _WHATSAPP_END = re.compile(r" *<\w+(?:(?: \w+)+\.?|: [^<>\n]+)>\Z")
 """`<This message was edited>` or `<attached: 1.jpg>` at the end of a message, in any language."""
 _MARK = re.compile(
-    r"(?:#{1,6} +)?(?:\*\*|__|\[|<)?(user|human|you|customer|assistant|ai|bot|chatbot|gpt|chatgpt|agent|system)(?: said)?"
-    r"(?:(?:\*\*|__|\]|>)?:(?:\*\*|__)?|(?:\*\*)?(?=\s*$))",
+    rf"(?:[\[(]?(?:{_DAY},? )?{_TIME}[\])]?(?: -)? +)?(?P<mark>(?:#{{1,6}} +)?(?:\*\*|__|\[|<)?(?P<role>you|{ROLES})(?: said)?"
+    r"(?:(?:\*\*|__|\]|>)?[:：](?:\*\*|__)?|(?:\*\*)?(?=\s*$)))",
     re.IGNORECASE,
 )
 """The speaker at the beginning of a line: `User:`, `**User:**`, `[User]:`, `You said:`, or a heading `## User`."""
@@ -55,7 +74,8 @@ _RULE = re.compile(r"\n-{3,}\s*\Z")
 _FIRST_LINE = re.compile(r"[^\n]*\n?")
 _CUE = re.compile(r"(?:\d+:)?\d\d:\d\d[.,]\d{3} --> ")
 """The times of a subtitle (SubRip, WebVTT)."""
-_PREAMBLE = "text before the first message"
+_PLACEHOLDER = re.compile(r"\[\w[^\[\]\n]{0,20}\]|사진|이모티콘|동영상|<사진 읽지 않음>")
+_QUOTED = re.compile(r'"[^"]*\n[^"]*"')
 _DIRECTION_MARKS = dict.fromkeys(map(ord, "\u200e\u200f\u202a\u202c\ufeff"))
 _WHATSAPP_SPACES = {0x202F: " ", 0xA0: " "}
 
@@ -76,22 +96,36 @@ def _telegram_message(message: Any, chat: Value) -> Any:
     return as_message(speaker, text, date=message.get("date"), id=message.get("id"))
 
 
-def _whatsapp_rows(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
-    """Yield the messages of WhatsApp's text, each with its first line; further lines belong to the same message."""
-    begun: tuple[int, dict[str, Any]] | None = None
-    for number, given in enumerate(lines, start=1):
-        line = given.rstrip("\r\n").translate(_DIRECTION_MARKS)
-        match = _WHATSAPP.fullmatch(line.translate(_WHATSAPP_SPACES))
-        if match is None and begun is not None:
-            begun[1]["text"] = f"{begun[1]['text']}\n{line}"
-        elif match is not None:
-            if begun is not None:
-                yield begun
-            # This mark begins what WhatsApp itself says of a message in any language: it is an image, or deleted.
-            is_note = match["speaker"] is not None and f"{match['speaker']}: \u200e" in given
-            begun = number, {"speaker": match["speaker"], "text": line[match.start("text") :], "is_note": is_note}
-    if begun is not None:
-        yield begun
+def _text_rows(name: str) -> Callable[[Iterable[str]], Iterator[tuple[int, Value]]]:
+    """Return the reader of a text whose messages begin as `_LINES` says; further lines belong to the same message."""
+    beginnings, between = tuple(map(re.compile, _LINES[name])), re.compile(_BETWEEN.get(name, r"(?!)"))
+
+    def rows(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
+        begun: tuple[int, dict[str, Any]] | None = None
+        for number, given in enumerate(lines, start=1):
+            line = given.rstrip("\r\n").translate(_DIRECTION_MARKS)
+            plain = line.translate(_WHATSAPP_SPACES)
+            match = next((match for one in beginnings if (match := one.fullmatch(plain))), None)
+            if match is not None:
+                if begun is not None:
+                    yield begun
+                # This mark begins what WhatsApp itself says of a message in any language: it is an image, or deleted.
+                is_note = match["speaker"] is not None and f"{match['speaker']}: \u200e" in given
+                begun = number, {"speaker": match["speaker"], "text": line[match.start("text") :], "is_note": is_note}
+            elif begun is not None and not between.fullmatch(line):
+                begun[1]["text"] = f"{begun[1]['text']}\n{line}"
+        if begun is not None:
+            yield begun
+
+    return rows
+
+
+def _of_text(value: Value) -> Value:
+    """Return the message of a row; a word in brackets alone stands for a picture, and LINE quotes a text of several lines."""
+    text = value["text"].strip()
+    if _PLACEHOLDER.fullmatch(text):
+        text = ""
+    return as_message(value["speaker"].strip(), text[1:-1] if _QUOTED.fullmatch(text) else text)
 
 
 def _whatsapp(value: Value) -> Value:
@@ -116,8 +150,8 @@ def transcript_rows(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
                 texts.pop()  # the number of the subtitle
             continue
         match = _MARK.match(line)
-        name = match[1].lower() if match else ""
-        own = _style(match) if match and ("#" in match[0] or match[0].endswith((":", "*", "_"))) else ""
+        name = match["role"].lower() if match else ""
+        own = _style(match) if match and ("#" in match["mark"] or match["mark"].endswith((":", "：", "*", "_"))) else ""
         is_known = name in speakers or (not speakers if name == SYSTEM else len(speakers - {SYSTEM}) < 2)
         if match is None or not own or own != (style or own) or not is_known:
             texts.append(line)
@@ -133,11 +167,11 @@ def transcript_rows(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
 
 def _style(mark: re.Match[str]) -> str:
     """Return a mark with "Role" or "role" in place of the role."""
-    return mark[0].replace(mark[1], "role" if mark[1].islower() else "Role", 1)
+    return mark["mark"].replace(mark["role"], "role" if mark["role"].islower() else "Role", 1)
 
 
 def _transcribed(role: str, texts: list[str]) -> Value:
-    return {"role": USER if role == "you" else role or None, "content": _RULE.sub("", "".join(texts)).strip()}
+    return {"role": USER if role == "you" else role or "heading", "content": _RULE.sub("", "".join(texts)).strip()}
 
 
 def _is_slack(value: object) -> bool:
@@ -219,6 +253,27 @@ def _imessage(value: Value) -> Value:
     return as_message(speaker, value.get("text"), conversation=chat, date=value.get("date"))
 
 
+def _mattermost(value: Value) -> Value | list[Value] | str:
+    """Return the post of a row, and the answers to it; other rows are about teams, channels and users."""
+    post = value.get(str(value["type"]))
+    if not isinstance(post, Mapping) or "message" not in post:
+        return ""
+    chat = f"{post.get('team')}/{post['channel']}" if "channel" in post else " ".join(post.get("channel_members") or ())
+    place = {"conversation": f"{chat} {post['create_at']}" if post.get("replies") else chat}
+    posts = [post, *(post.get("replies") or ())]
+    return [as_message(one["user"], one["message"], timestamp=one["create_at"], **place) for one in posts]
+
+
+def _skype(value: Value) -> Iterator[Logged]:
+    for chat in value["conversations"]:
+        messages = (
+            as_message(one["from"], plain_text(one["content"]), timestamp=one["originalarrivaltime"])
+            if one["messagetype"] in ("Text", "RichText") else _SERVICE | {"timestamp": one["originalarrivaltime"]}
+            for one in chat["MessageList"]
+        )  # fmt: skip
+        yield Logged(list(messages), chat["id"])
+
+
 def _of_people(name: str, about: str, recognises: Callable[[Value], bool] | str, who: str = "", **others: Any) -> Layout:
     """Return the layout of a chat without a known assistant, which the user must name."""
     question = ask_who(name, about, who) if who else ask_who(name, about)
@@ -243,9 +298,39 @@ LAYOUTS = [
     ),
     Layout(
         "transcript", "a text whose lines begin with roles: `User:`, `Assistant:`", lambda value: False,
-        rows=transcript_rows, message=lambda value: value if value["role"] else _PREAMBLE,
+        rows=transcript_rows, message=lambda value: value,
     ),
-    _of_people("whatsapp", "WhatsApp's export, a text", lambda value: False, rows=_whatsapp_rows, message=_whatsapp),
+    _of_people(
+        "whatsapp", "WhatsApp's export, a text", lambda value: False, rows=_text_rows("whatsapp"), message=_whatsapp
+    ),
+    *(
+        _of_people(name, about, lambda value: False, rows=_text_rows(name), message=_of_text)
+        for name, about in (
+            ("irc", "a log of IRC"), ("line", "LINE's export, a text"), ("kakaotalk", "KakaoTalk's export, a text"),
+            ("wechat-text", "a text of WeChat or QQ"), ("discord-text", "DiscordChatExporter's text"),
+            ("names", "a text whose messages begin with names, `Ann: Hi.`"),
+        )
+    ),
+    _of_people(
+        "mattermost", "Mattermost's export, a post a row", message=_mattermost,
+        recognises=lambda value: {*value} == {"type", "version"} or has(value[value["type"]], "message", "create_at"),
+    ),
+    _of_people(
+        "mattermost", "posts of a channel of Mattermost's API", "order[] posts{}",
+        read=lambda value: [Logged([
+            as_message("service" if one.get("type") else one["user_id"], one["message"], timestamp=one["create_at"])
+            for one in value["posts"].values()
+        ])],
+    ),
+    _of_people("skype", "Skype's export", "conversations[MessageList]", read=_skype),
+    _of_people(
+        "wechat", "messages of WeChat's data base, a table", "StrContent IsSender Type",
+        message=lambda value: as_message(
+            "me" if str(value["IsSender"]) == "1" else value.get("Sender") or "them",
+            value["StrContent"] if str(value["Type"]) == "1" else None,
+            conversation=value.get("StrTalker") or value.get("TalkerId"), timestamp=value.get("CreateTime"),
+        ),
+    ),
     _of_people("slack", _SLACK, _is_slack, _THREADS, message=_slack_message),
     _of_people(
         "signal", "messages of Signal's desktop, sigexport or signal-cli, one a row",

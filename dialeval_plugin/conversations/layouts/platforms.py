@@ -10,6 +10,7 @@ FastGPT, Coze and Chainlit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, Fields, at, plain_text
@@ -78,6 +79,21 @@ def _lex(value: Value) -> list[Value]:
     answer = "\n".join(one for one in answers if isinstance(one, str))
     session = {"conversation": value.get("sessionId"), "timestamp": value.get("timestamp")}
     return [as_message(USER, value["inputTranscript"], **session), as_message(ASSISTANT, answer, **session)]
+
+
+def _watson(value: Value) -> Iterator[Logged]:
+    """Yield the conversations of logs, which list one request after another, of any user."""
+    sessions: dict[object, list[Any]] = {}
+    for one in value["logs"]:
+        answer = one["response"]
+        id = one.get("session_id") or at(answer, "context.conversation_id") or at(one, "request.context.conversation_id")
+        texts = answer["output"].get("text") or [part.get("text") for part in answer["output"].get("generic") or ()]
+        said = "\n".join(filter(None, texts))
+        for role, text, time in ((USER, at(one, "request.input.text"), "request"), (ASSISTANT, said, "response")):
+            message = as_message(role, text, timestamp=one.get(f"{time}_timestamp"))
+            sessions.setdefault(id, []).append(message)
+    for id, messages in sessions.items():
+        yield Logged(messages, id)
 
 
 def _connect(value: Value) -> list[Logged]:
@@ -197,6 +213,7 @@ LAYOUTS = [
     plain("ccai", "Google's Contact Center AI", "transcript.transcriptSegments", each=_segment),
     Layout("dialogflow", "answers of Dialogflow to what users said, one a row", "queryResult{}", message=_dialogflow),
     Layout("lex", "conversation logs of Amazon Lex, a request a row", "inputTranscript sessionId", message=_lex),
+    Layout("watson", "logs of Watson Assistant", "logs[request,response]", _watson),
     Layout("connect", "transcripts of Amazon Connect's Contact Lens", "Transcript[ParticipantId]", _connect),
     plain("retell", "calls of Retell", "transcript_with_tool_calls", id="call_id"),
     plain("retell", "calls of Retell", "transcript_object", id="call_id"),
@@ -233,6 +250,17 @@ LAYOUTS = [
     plain(
         "chainlit", "a thread of Chainlit", "steps", "type", "output",
         each=lambda step: as_message(step["type"] if step["type"].endswith("_message") else "event", step["output"]),
+    ),
+    plain(
+        "drift", "a conversation of Drift", "data.messages", "author", "body",
+        each=said("author.type", "body", {"contact": USER, "user": "agent"}, time="createdAt"),
+    ),
+    plain(
+        "kore", "messages of Kore.ai", "messages", "type", "components",
+        each=lambda one: as_message(
+            {"incoming": USER, "outgoing": ASSISTANT}[one["type"]],
+            "\n".join(text for part in one["components"] if (text := at(part, "data.text"))), timestamp=one.get("createdOn"),
+        ),
     ),
     Layout("twilio", "text messages of Twilio, one a row", "sid from to body direction", message=_twilio),
     plain(
