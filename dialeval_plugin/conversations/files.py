@@ -233,7 +233,7 @@ def _layout_of_text(head: Sequence[str]) -> Layout | None:
             return layout
     for layout in text_layouts().values():
         rows = [] if layout.rows is None else [row for _, row in layout.rows(head)]
-        speakers = [speaker for row in rows if (speaker := row.get("speaker") or row.get("role"))]
+        speakers = [one for row in rows if (one := row.get("speaker") or row.get("role")) not in (None, "heading")]
         if len(set(speakers)) > 1 and (layout.name != "names" or len(set(speakers)) < len(speakers)):
             return layout
     return None

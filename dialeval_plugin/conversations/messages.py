@@ -113,7 +113,7 @@ _ASIDES = ("commentary", "analysis")
 _LANGCHAIN = re.compile(r"(Human|AI|System|Tool|Function|Chat)Message(?:Chunk)?")
 _TOOL_TEXT = re.compile(
     r"<((?:\w{1,20}:)?(?:tool_calls?|tool_response|tool_result|function_calls?))>.*?(?:</\1>|\Z)"
-    r"|<function=[^<>]{0,200}>.*?(?:</function>|\Z)"
+    r"|<functioncall>.*|<function=[^<>]{0,200}>.*?(?:</function>|\Z)"
     r'|<details\b[^<>]{0,200}\btype="(?:tool_calls|code_interpreter|code_execution)"[^<>]{0,200}>.*?(?:</details>|\Z)'
     r'|\A\s*\[\w[\w.]*\(.*\)\]\s*\Z|\A\s*\{\s*"tool_calls": *\[.*\]\s*\}\s*\Z|```tool_code\n.*?(?:```|\Z)'
     r'|\A\s*(?:functools)?\[?\s*\{\s*(?:"type": *"function", *)?"name": *"[^"]+", *"(?:parameters|arguments)": *\{.*\}\]?\s*\Z'
@@ -133,7 +133,7 @@ _RESULT_OF_TOOL = re.compile(r"\s*\[\w+(?: for '[^\n]*')?\] Result:")
 """Cline's and Roo Code's calls of tools, and the beginning of their results, which they write in the user's name."""
 _WRAPPED = re.compile(
     r"(?:<(?:attempt_completion|ask_followup_question|plan_mode_respond)>\s*)?"
-    r"<(answer|output|response|final_answer|result|question)>\s*(.*?)\s*</\1>"
+    r"<(answer|output|response|final_answer|result|question)>\s*(.*?)\s*(?:</\1>|\Z)"
     r"(?:\s*<(command|options|follow_up)>.*</\3>)?(?:\s*</(?:attempt_completion|ask_followup_question|plan_mode_respond)>)?",
     re.DOTALL,
 )
@@ -149,7 +149,7 @@ _MEDIA = re.compile(r"\A(?:\s*<(?:image|video|audio)>)+\s*|\s*(?:\n\s*<(?:image|
 ROLES = "|".join(
     ("user", "human", "customer", "assistant", "ai", "bot", "chatbot", "gpt", "chatgpt", "agent", "system", *_USERS,
      *_ASSISTANTS, "cliente", "kunde", "agente", "claude", "gemini", "bard", "copilot", "grok", "deepseek", "perplexity",
-     "llama", "qwen", "mistral", "kimi")
+     "llama", "qwen", "mistral", "kimi", "cursor")
 )  # fmt: skip
 """Roles, and names of assistants, that mark who says a text."""
 _PREFIX = re.compile(rf"\s*(?:\*\*|\[|<)?({ROLES})(?:\*\*|\]|>)?\s*[:：](?:\*\*)?\s*", re.IGNORECASE)
@@ -164,7 +164,7 @@ _MARKED = tuple(
             r"|<\|(?=(?:system|user|assistant|prompter)\|>))(\w+)(?:<\|(?:end_header_id|header_end)\|>|\|>|｜>)?\s*",
             r"<\|START_OF_TURN_TOKEN\|><\|(\w+)_TOKEN\|>",  # Command
             r"\[(/?INST)\]\s*",
-            r"\b(USER|ASSISTANT):\s*",  # Vicuna
+            r"\b(USER|ASSISTANT|FUNCTION RESPONSE):\s*",  # Vicuna, Glaive
         ),
     )
 )
@@ -180,6 +180,8 @@ _PREAMBLES = ("[|", "### Instruction", "USER")
 
 
 _HTML, _END_OF_HTML = re.compile(r"\s*<(?:p|div)[\s>]", re.IGNORECASE), re.compile(r"</\w+>\s*\Z")
+_CONTROLS = re.compile(r"<(button|svg)\b.*?</\1>", re.DOTALL | re.IGNORECASE)
+"""Parts of a page around a text, such as "Copy code"."""
 _TAG = re.compile(r"</?([A-Za-z]\w*)")
 _TAGS_OF_TEXT = frozenset(
     {"p", "br", "div", "span", "b", "strong", "i", "em", "u", "s", "del", "mark", "small", "sub", "sup", "a", "img", "ul", "ol",
@@ -546,7 +548,10 @@ def plain_text(html: str) -> str:
 
 def _without_tags(text: str, left_out: Counter[str]) -> str:
     """Return the plain text of a message that is written as HTML throughout, in paragraphs and without parts of a page."""
-    if not text.lstrip().startswith("<") or not _HTML.match(text) or not _END_OF_HTML.search(text[-20:]):
+    if not text.lstrip().startswith("<"):
+        return text
+    text = _CONTROLS.sub("", text)
+    if not _HTML.match(text) or not _END_OF_HTML.search(text[-20:]):
         return text
     tags = _TAG.findall(text)
     if not {tag.lower() for tag in tags} <= _TAGS_OF_TEXT:
@@ -559,7 +564,7 @@ def _kind_of(part: Mapping[str, Any]) -> str:
     return "text" if part.keys() & {"text", "content", "value"} else str(next(iter(part), ""))
 
 
-_MARKS = ("<", "[", "{", "◁", "```tool_code", "Thought:", "\n>")
+_MARKS = ("<", "[", "{", "◁", "```tool_code", "Thought", "\n>")
 """One of these is in any text that is not all speech."""
 
 
@@ -677,8 +682,10 @@ def split_dialogue(text: str) -> list[dict[str, str]] | None:
         has_preamble = len(marks) > 1 and marks[0][0].startswith(_PREAMBLES)
         if marks and (has_preamble or not _UNSPOKEN.sub("", text[: marks[0].start()]).strip()):
             ends = [*(mark.start() for mark in marks[1:]), len(text)]
-            texts = (_UNSPOKEN.sub("", text[mark.end() : end]).strip() for mark, end in zip(marks, ends, strict=True))
-            return [{"role": _INSTRUCTED.get(mark[1], mark[1]), "content": one} for mark, one in zip(marks, texts, strict=True)]
+            texts = [_UNSPOKEN.sub("", text[mark.end() : end]).strip() for mark, end in zip(marks, ends, strict=True)]
+            return _without_open_end(
+                [{"role": _INSTRUCTED.get(mark[1], mark[1]), "content": one} for mark, one in zip(marks, texts, strict=True)]
+            )
     marks = list(_DIALOGUE.finditer(text))
     if not marks or marks[0].start() > 0 or not text.lstrip().startswith(("Human:", "Assistant:", "AI:")):
         return None
@@ -687,7 +694,14 @@ def split_dialogue(text: str) -> list[dict[str, str]] | None:
     if any(mark[1] == "Assistant" for mark in marks):  # then a paragraph may begin with "AI:"
         marks = [mark for mark in marks if mark[1] != "AI"]
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
-    return [{"role": mark[1], "content": text[mark.end() : end].strip()} for mark, end in zip(marks, ends, strict=True)]
+    return _without_open_end(
+        [{"role": mark[1], "content": text[mark.end() : end].strip()} for mark, end in zip(marks, ends, strict=True)]
+    )
+
+
+def _without_open_end(messages: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Return messages without the last mark of a template, after which the answer begins."""
+    return messages if messages[-1]["content"] or len(messages) == 1 else messages[:-1]
 
 
 def alternating(texts: Iterable[Any], speakers: tuple[str, str] = (USER, ASSISTANT)) -> list[dict[str, Any]]:

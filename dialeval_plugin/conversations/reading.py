@@ -75,9 +75,7 @@ def read_rows(
         line = _of_table(given, options.columns) if is_table else given
         row = _renamed(line, options.columns, given.value if is_table or number == reading.first else None)
         is_one = is_message_row(row.value)
-        layout = find(row.value, options.layout, is_message=is_one)
-        if layout is not None:
-            layout.ask(row.where, options.layout)
+        row, layout = _with_layout(row, options, is_one=is_one, is_table=is_table)
         if layout is None and is_one:
             gather(_MESSAGE_ROWS, Line(row.where, {**line.value, **row.value} if options.columns else line.value), row, line)
         elif layout is not None and layout.joined_by:
@@ -104,6 +102,18 @@ def read_rows(
         )
     for name, of_layout in messages.items():
         yield from _grouped(name, of_layout, reading)
+
+
+def _with_layout(row: Line, options: ReadingOptions, *, is_one: bool, is_table: bool) -> tuple[Line, Layout | None]:
+    """Return the layout of a row, and the row as it has it: the cells of a table may have objects as JSON."""
+    layout = find(row.value, options.layout, is_message=is_one)
+    if layout is None and is_table and not is_one and "context" not in row.value:
+        cells = Line(row.where, {name: parsed_cell(one) for name, one in row.value.items()})
+        if (layout := find(cells.value)) is not None:
+            row = cells
+    if layout is not None:
+        layout.ask(row.where, options.layout)
+    return row, layout
 
 
 def _check_columns(columns: Mapping[str, str]) -> None:

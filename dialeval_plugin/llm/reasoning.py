@@ -32,8 +32,11 @@ _DETAILS = re.compile(
     + r"</summary>).*?(</details>|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
-# Poe: a heading in italics, and the thoughts as a quotation.
-_QUOTED = re.compile(rf"\A\s*(?:(?=[*_]){_HEADING}\n\s*|>{_HEADING}\n)(?:>[^\n]*(?:\n|\Z))+", re.IGNORECASE)
+# Poe: a heading in italics, and the thoughts as a quotation. ChatGPT's page: how long it thought.
+_QUOTED = re.compile(
+    rf"\A\s*(?:(?:(?=[*_]){_HEADING}\n\s*|>{_HEADING}\n)(?:>[^\n]*(?:\n|\Z))+|Thought for [\w ]{{1,20}}s(?:econds?)?\n)",
+    re.IGNORECASE,
+)
 
 _MARK = re.compile(
     rf"(?P<start>{'|'.join(start for start, _ in _MARKUPS)})|{'|'.join(end for _, end in _MARKUPS)}", re.IGNORECASE

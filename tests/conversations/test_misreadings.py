@@ -71,8 +71,8 @@ READ: dict[str, tuple[list[Any], Talk]] = {
     "thinking as an aside of Markdown": (
         [*(chat(said("user", TEA), said("assistant", f"{thought}\n\n{LIKE}"))[0] | {"id": id} for id, thought in (
             ("a", "<details>\n<summary>Thought for 3 s</summary>\n\nTea?\n\n</details>"),
-            ("b", "*Thinking...*\n\n> Tea?\n>\n> Yes."), ("c", "> **Thinking**\n> Tea?")))],
-        ONE * 3,
+            ("b", "*Thinking...*\n\n> Tea?\n>\n> Yes."), ("c", "> **Thinking**\n> Tea?"), ("d", "Thought for 3 seconds")))],
+        ONE * 4,
     ),
     "other asides of Markdown": (
         chat(said("user", TEA), said("assistant", "> Tea is nice.\n\nSo it is.\n<details><summary>More</summary>!</details>")),
@@ -82,6 +82,18 @@ READ: dict[str, tuple[list[Any], Talk]] = {
         chat(said("user", TEA), said("assistant", "Thought: Tea?\nAction: find\nAction Input: tea"),
              said("user", "Observation: 42"), said("assistant", f"Thought: I know.\nFinal Answer: {LIKE}")),
         ONE,
+    ),
+    "calls of tools of Glaive": (
+        [{"system": "SYSTEM: Hush.", "chat": f"USER: {TEA}\n\n\nASSISTANT: <functioncall> {{}} <|endoftext|>\n\n\n"
+          f"FUNCTION RESPONSE: 42\n\n\nASSISTANT: {LIKE} <|endoftext|>\n\n\n"}],
+        ONE,
+    ),
+    "a page around a text": (
+        chat(said("user", TEA), said("assistant", f"<div><p>{LIKE}</p><button>Copy code</button></div>")), ONE,
+    ),
+    "an answer whose mark does not end": (chat(said("user", TEA), said("assistant", f"<think>Hm.</think><answer>{LIKE}")), ONE),
+    "an answer next to its request's messages": (
+        [{"session_id": "s", "input_messages": [said("user", TEA)], "output_message": said("assistant", LIKE)}], ONE,
     ),
     "the place of an image": (
         [{"conversations": [{"from": "human", "value": f"<image>\n{TEA}"}, {"from": "gpt", "value": LIKE},
@@ -751,6 +763,25 @@ def test_a_passage_with_a_question_and_an_answer_is_no_context_without_a_respons
     assert "If it is 'answer', say so by --columns context=context,response=answer." in refusal(Source(str(path)).read, "turn")
     path.write_text(f"context,response,result\n{TEA},,pass\n", encoding="utf-8")
     assert talk(Source(str(path))) == [([TEA], "")]
+
+
+def test_a_text_that_begins_with_a_time_in_brackets_is_no_broken_json(tmp_path: Path) -> None:
+    (path := tmp_path / "chat.txt").write_text(f"[10:00] <ann> {TEA}\n[10:01] <bot> {LIKE}\n", encoding="utf-8")
+    assert "is a chat of people (a log of IRC). Read it by --layout irc" in refusal(Source(str(path)).read, "turn")
+
+
+def test_objects_in_cells_have_the_layout_of_their_product(tmp_path: Path) -> None:
+    cells = "".join(
+        f'c,{direction},text,"{{""text"": ""{text}""}}"\n' for direction, text in (("incoming", TEA), ("outgoing", LIKE))
+    )
+    (path := tmp_path / "t.csv").write_text(f"conversationId,direction,type,payload\n{cells}", encoding="utf-8")
+    assert talk(Source(str(path))) == ONE
+
+
+def test_the_end_of_a_template_is_no_turn(tmp_path: Path) -> None:
+    row = {"context": f"\n\nHuman: {TEA}\n\nAssistant:", "response": LIKE}
+    (path := tmp_path / "t.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    assert talk(Source(str(path))) == ONE
 
 
 def test_a_folder_with_a_message_a_file_is_a_conversation(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ _EXCHANGES = (
     ("input", "output"), ("input", "response"), ("input", "choices"),
     ("inputs", "outputs"), ("request", "response"), ("prompt_messages", "completion_message"),
     ("prompt", "completion"), ("prompt", "response"), ("input_messages", "output_messages"),
+    ("input_messages", "output_message"),
 )  # fmt: skip
 
 

@@ -329,7 +329,7 @@ _OF_MARKED_TEXTS = (
 def marked(text: str) -> list[Any] | None:
     """Return the messages of a text in which each is marked by its role; None if it is no such text."""
     if (found := split_dialogue(text)) is not None:
-        return found if found[-1]["content"] else found[:-1]
+        return found
     rows = [row for _, row in transcript_rows(text.splitlines(keepends=True))] if ":" in text else []
     roles = {row["role"] for row in rows}
     return rows if len(roles) > 1 and "heading" not in roles else None

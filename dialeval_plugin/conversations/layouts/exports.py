@@ -345,10 +345,10 @@ LAYOUTS = [
         lambda value: [Logged(list_at(one, "messages"), one.get("id")) for one in value["history"]],
     ),
     Layout(
-        "text-generation-webui", "a chat of text-generation-webui", "internal[] visible[]",
+        "text-generation-webui", "a chat of text-generation-webui", "internal[] visible[] | data[] data_visible[]",
         lambda value: [
             Logged([
-                one for one in alternating(text for pair in list_at(value, "internal") for text in elements(pair))
+                one for one in alternating(text for pair in value.get("internal") or value["data"] for text in elements(pair))
                 if one["content"] != _NO_REQUEST
             ])
         ],

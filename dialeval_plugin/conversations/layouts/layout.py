@@ -258,7 +258,7 @@ def messages_of(value: Any, role: str) -> list[Any] | None:
             return messages_of(parsed, role) or [{"role": role, "content": value}]  # a text may itself be JSON
         value = parsed if isinstance(parsed, str) else value
         if role == USER and (marked := split_dialogue(value)) is not None:
-            return marked if marked[-1]["content"] else marked[:-1]  # a template ends where the answer begins
+            return marked
         return [{"role": role, "content": value}]
     if (elements := listed(value)) is not None:
         return _of_list(elements, role)

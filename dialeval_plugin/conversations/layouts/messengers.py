@@ -62,8 +62,8 @@ _WHATSAPP_MEDIA = re.compile(
 _WHATSAPP_END = re.compile(r" *<\w+(?:(?: \w+)+\.?|: [^<>\n]+)>\Z")
 """`<This message was edited>` or `<attached: 1.jpg>` at the end of a message, in any language."""
 _MARK = re.compile(
-    rf"(?:[\[(]?(?:{_DAY},? )?{_TIME}[\])]?(?: -)? +)?(?P<mark>(?:#{{1,6}} +)?(?:\*\*|__|\[|<)?(?P<role>you|{ROLES})(?: said)?"
-    r"(?:(?:\*\*|__|\]|>)?[:：](?:\*\*|__)?|(?:\*\*)?(?=\s*$)))",
+    rf"(?:[\[(]?(?:{_DAY},? )?{_TIME}[\])]?(?: -)? +)?(?P<mark>(?:#{{1,6}} +)?(?P<sign>[^\w\s:;.,!?\"'<>()\[\]*#-]{{1,5}} )?"
+    rf"(?:_?\*\*|__|\[|<)?(?P<role>you|me|{ROLES})(?: said)?(?:(?:\*\*_?|__|\]|>)?[:：](?:\*\*|__)?|(?:\*\*_?)?(?=\s*$)))",
     re.IGNORECASE,
 )
 """The speaker at the beginning of a line: `User:`, `**User:**`, `[User]:`, `You said:`, or a heading `## User`."""
@@ -166,12 +166,13 @@ def transcript_rows(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
 
 
 def _style(mark: re.Match[str]) -> str:
-    """Return a mark with "Role" or "role" in place of the role."""
-    return mark["mark"].replace(mark["role"], "role" if mark["role"].islower() else "Role", 1)
+    """Return a mark without a sign such as an emoji, and with "Role" or "role" in place of the role."""
+    bare = mark["mark"].replace(mark["sign"] or "", "", 1)
+    return bare.replace(mark["role"], "role" if mark["role"].islower() else "Role", 1)
 
 
 def _transcribed(role: str, texts: list[str]) -> Value:
-    return {"role": USER if role == "you" else role or "heading", "content": _RULE.sub("", "".join(texts)).strip()}
+    return {"role": USER if role in ("you", "me") else role or "heading", "content": _RULE.sub("", "".join(texts)).strip()}
 
 
 def _is_slack(value: object) -> bool:
