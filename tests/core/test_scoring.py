@@ -146,6 +146,7 @@ def declare(monkeypatch: pytest.MonkeyPatch) -> Declare:
     """An empty registry, and what declares a scorer in it as an installed package does."""
     points: list[metadata.EntryPoint] = []
     monkeypatch.setattr(scorers, "_factories", {})
+    monkeypatch.setattr(scorers, "_declared", scorers._declared.__wrapped__)
     monkeypatch.setattr(metadata, "entry_points", lambda *, group: [point for point in points if point.group == group])
     return lambda name, value: points.append(metadata.EntryPoint(name, value, ENTRY_POINT_GROUP))
 
@@ -199,13 +200,29 @@ def test_two_packages_that_declare_one_name_are_refused_under_that_name_only(dec
     assert load_scorer("size", scale=2.0).signature_fields()["scale"] == 2.0
 
 
+def install(folder: Path, name: str) -> None:
+    """Write what pip writes of a package that declares the scorer `name`."""
+    info = folder / "my_metric-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-metric\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[{ENTRY_POINT_GROUP}]\n{name} = my_metric:Length\n")
+
+
+def test_packages_are_read_again_only_after_an_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    entry_points, read = metadata.entry_points, []
+    monkeypatch.setattr(metadata, "entry_points", lambda *, group: read.append(group) or entry_points(group=group))
+    before = scorer_names()
+    assert scorer_names() == before
+    assert read == [ENTRY_POINT_GROUP]
+    install(tmp_path, "sentences")
+    assert scorer_names() == sorted([*before, "sentences"])
+
+
 def test_an_installed_package_that_takes_a_name_of_ours_hurts_that_name_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    info = tmp_path / "my_metric-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-metric\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[{ENTRY_POINT_GROUP}]\nslide = my_metric:Length\n")
+    install(tmp_path, "slide")
     monkeypatch.syspath_prepend(str(tmp_path))
 
     assert load_scorer("response_length").score([Example.from_texts([], "one two")]).values == (2.0,)

@@ -126,6 +126,7 @@ def test_a_scorer_of_others_is_imported_and_one_that_cannot_be_says_why(monkeypa
     points = {"theirs": "no_such_module:Theirs", "well": "dialeval_plugin.methods.baselines.controls:RandomScore"}
     found = [metadata.EntryPoint(name, value, registry.ENTRY_POINT_GROUP) for name, value in points.items()]
     entry_points: Callable[..., list[metadata.EntryPoint]] = lambda group: found  # noqa: E731
+    monkeypatch.setattr(registry, "_declared", registry._declared.__wrapped__)
     monkeypatch.setattr(metadata, "entry_points", entry_points)
     theirs, well = cards.scorer_cards()
     problem = (
