@@ -297,7 +297,8 @@ def _power(of: Evaluated) -> Answer:
 
 def _true_mean(of: Evaluated) -> Answer:
     place = {id: row for row, id in enumerate(of.whole.ids)}
-    if len(place) <= len(of.used):
+    n_scored = int((~np.isnan(of.whole.scores)).sum())
+    if n_scored <= len(of.used):
         return "not tested", "All rows that it scored are labelled: their mean is known."
     labels = np.full(len(place), np.nan)
     for row in of.used.tolist():
@@ -310,7 +311,8 @@ def _true_mean(of: Evaluated) -> Answer:
     except InputError as error:
         return "cannot tell", str(error)
     figures = _named("true_mean", result.mean), _named("mean_of_labels", result.labels_only)
-    what = f"The true {'rate' if is_rate else 'mean'} of all {len(place):,} rows is {result.mean.text(2)}"
+    rows = f"{n_scored:,} {'' if n_scored == len(place) else 'scored '}rows"
+    what = f"The true {'rate' if is_rate else 'mean'} of all {rows} is {result.mean.text(2)}"
     if result.effective_labels is None or result.effective_labels <= sample.n_labels:
         return "no", f"{what}; it adds nothing to the {sample.n_labels:,} labels.", figures
     worth = f"with its scores the {sample.n_labels:,} labels are worth {result.effective_labels:,.0f}"

@@ -190,6 +190,8 @@ def test_a_sample_of_labels_says_the_true_mean_of_all_rows(made_up: MadeUp) -> N
     scores = made_up.table("judge", 0.3)
     known = finding("true_mean", scores, made_up.labels)
     assert (known.verdict, known.sentence) == ("not tested", "All rows that it scored are labelled: their mean is known.")
+    gaps = replace(scores, scores=np.where(np.arange(240) < 5, np.nan, scores.scores), unscored={"parse_failure": 5})
+    assert finding("true_mean", gaps, made_up.labels).sentence == known.sentence
     is_labelled = np.random.default_rng(8).permutation(80)[np.arange(240) // 3] < 30
     some = replace(made_up.labels, labels=np.where(is_labelled[:, None], made_up.labels.labels, np.nan))
     found = finding("true_mean", scores, some)
@@ -197,6 +199,7 @@ def test_a_sample_of_labels_says_the_true_mean_of_all_rows(made_up: MadeUp) -> N
     assert [one.value for one in found.figures] == [expected.mean.value, expected.labels_only.value]
     worth = f"with its scores the 90 labels are worth {expected.effective_labels:,.0f}."
     assert (found.verdict, found.sentence) == ("yes", f"The true mean of all 240 rows is {expected.mean.text(2)}; {worth}")
+    assert finding("true_mean", gaps, some).sentence.startswith("The true mean of all 235 scored rows is")
     chance = finding("true_mean", made_up.table("judge", np.inf), some)
     assert chance.verdict == "no"
     assert chance.sentence.endswith("; it adds nothing to the 90 labels.")
