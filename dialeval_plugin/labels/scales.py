@@ -22,6 +22,8 @@ MAX_CATEGORIES = 50
 ZERO_OR_ONE = Scale("binary", ("0", "1"))
 _OFTEN, _LONG = 5, 4
 """A word that occurs so often, with so many letters, is the right spelling of one that occurs once."""
+_LARGEST = 1e150
+"""Magnitude up to which the squares of a million numbers have a sum."""
 _MAX_KNOWN = 1000
 """Number of distinct texts whose numbers are remembered."""
 _PAIRS = (
@@ -101,6 +103,10 @@ class Cells:
         numbers, codes = np.array(self._numbers), np.array(self._codes)
         where = f"{source}: {self.name}"
         distinct = np.unique(numbers[~np.isnan(numbers)])
+        if (largest := max(map(abs, distinct), default=0.0)) > _LARGEST:
+            raise InputError(
+                f"{where}: has {largest:g}, which cannot be squared. Leave the cell empty where there is no number."
+            )
         are_known = known is not None and {f"{number:g}" for number in distinct} <= {*known.categories}
         if not (order or self._words) and (positive is None or (known is not None and not are_known)):
             is_binary = len(distinct) and {*distinct} <= {0.0, 1.0}

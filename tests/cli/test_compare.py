@@ -58,6 +58,16 @@ def test_a_number_that_is_none_is_named_in_a_file_of_scores(files: Path) -> None
         run("compare", "a.jsonl", "nan.jsonl")
 
 
+def test_a_number_that_stands_for_none_is_refused(files: Path) -> None:
+    rows = '{"id": "c0:2", "score": 0.5}\n{"id": "c0:4", "score": -1.7976931348623157e308}\n'
+    Path("largest.jsonl").write_text(rows, encoding="utf-8")
+    for words in (("compare", "a.jsonl", "largest.jsonl"), ("report", "largest.jsonl", "--output", "page.html")):
+        with refused(
+            "largest.jsonl: score: has 1.79769e+308, which cannot be squared. Leave the cell empty where there is no number."
+        ):
+            run(*words)
+
+
 def test_markdown_fits_the_comment_of_a_pull_request(files: Path) -> None:
     done = run(
         "compare", "a.jsonl", "b.jsonl", "--changed", 1, "--format", "markdown", "--output", "comment.md", "--fail-if-worse"
