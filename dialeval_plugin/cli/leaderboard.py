@@ -45,7 +45,7 @@ def build(
         typer.echo(path)
     board = built.board
     typer.echo(f"{len(board.evaluators)} evaluators, {len(board.columns)} columns, {len(board.cells)} cells")
-    if not built.evidence:
+    if all(cell.cost.n_requests is None for cell in board.cells):
         typer.echo("no samples were found, so there are no plots and examples: run lm-eval with --log_samples", err=True)
     say_next(f"python -m webbrowser {shlex.quote(str(output / PAGE_FILE))}", "look at it")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import run
-from tests.leaderboard_files import documents, noisy_scores, write_runs, write_scores
+from tests.leaderboard_files import change_json, documents, noisy_scores, scorer_config, write_run, write_runs, write_scores
 from tests.refusals import refusal
 
 
@@ -58,6 +58,17 @@ def test_without_samples_it_is_said_why_there_are_no_plots(tmp_path: Path) -> No
     built = run("leaderboard", "build", tmp_path / "runs", "--output", tmp_path / "board")
     said = "no samples were found, so there are no plots and examples: run lm-eval with --log_samples"
     assert built.stderr.splitlines()[0] == said
+
+
+def test_samples_of_a_task_that_has_no_plots_are_not_called_missing(tmp_path: Path) -> None:
+    task, rows = "dbdc_yi", documents(20)
+    path = write_run(tmp_path, scorer_config("one"), {task: (rows, [0.5] * 20)})
+    change_json(path, "results", task, value={"f1_b,none": 1.0, "n_scored,none": 20})
+    samples = path.with_name(path.name.replace("results", f"samples_{task}")).with_suffix(".jsonl")
+    lines = [{"doc": row, "arguments": {}, "f1_b": [[0.0, 0.0, 1.0], [0, 0, 30], row["cluster"]]} for row in rows]
+    samples.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    built = run("leaderboard", "build", tmp_path, "--output", tmp_path / "board")
+    assert built.stderr == f"next: python -m webbrowser {tmp_path / 'board' / 'index.html'}  (look at it)\n"
 
 
 def test_a_row_links_to_the_passport_of_its_signature(tmp_path: Path) -> None:
