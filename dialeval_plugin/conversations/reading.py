@@ -39,7 +39,7 @@ from .messages import (
     unwrapped,
 )
 from .order import Branches, Order, current_of, id_of_message, paths
-from .record import Conversation, Kept, Reading, ReadingOptions, TurnChoice, check_choice, id_text, kept_fields
+from .record import REPEATED, Conversation, Kept, Reading, ReadingOptions, TurnChoice, check_choice, id_text, kept_fields
 from .responses import OF_AN_EXAMPLE, QUESTIONS, likely_table, response_of
 
 logger = logging.getLogger(__name__)
@@ -236,7 +236,7 @@ def _conversations_of(row: Line, line: Line, layout: Layout, reading: Reading, n
         return
     named = next((str(row.value[name]) for name in IDS[1:] if row.value.get(name) is not None), None)
     if named is not None and reading.is_copy(line.value):
-        reading.left_out["repeated conversation"] += len(logged)
+        reading.left_out[REPEATED] += len(logged)
         return
     reading.left_out.update(one.left_out for one in logged if one.left_out)
     for index, one in enumerate(logged):
@@ -310,7 +310,7 @@ def _in_order(
                 of = (logged.once, None) if is_once else key
                 n_repeated, continues = reading.repeated(turns, *of, id, n_history, is_once=is_once)
                 if turns and n_repeated == len(turns):
-                    reading.left_out["repeated conversation"] += 1
+                    reading.left_out[REPEATED] += 1
                     continue
                 n_history = n_history or n_repeated
                 left_out += Counter({"repeated message": n_repeated})

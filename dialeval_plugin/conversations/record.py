@@ -147,6 +147,10 @@ class FirstPlaces:
         return name
 
 
+MALFORMED, REPEATED = "malformed conversation", "repeated conversation"
+"""Kinds of rows that are left out."""
+
+
 @dataclass
 class Reading:
     """Options, counts and ids of a source while its rows are read.
@@ -191,7 +195,7 @@ class Reading:
         """Count an unreadable conversation and keep its error, or raise the error."""
         if not self.leaves_out_malformed:
             raise error
-        self.left_out["malformed conversation"] += 1
+        self.left_out[MALFORMED] += 1
         if len(self.malformed) < _N_NAMED:
             self.malformed.append(str(error))
 

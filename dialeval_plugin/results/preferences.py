@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from dialeval_plugin.conversations.files import open_rows
 from dialeval_plugin.conversations.layouts.datasets import UNDECIDED, two_answers
-from dialeval_plugin.conversations.record import Conversation, ReadingOptions
+from dialeval_plugin.conversations.record import MALFORMED, REPEATED, Conversation, ReadingOptions
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.scorer import Scorer, run
@@ -28,7 +28,7 @@ from dialeval_plugin.statistics.power import Detectable, detectable_difference
 from .printed import estimated, figures
 
 TIE, EQUAL, UNSCORED = "ties of the raters", "equal answers", "an answer without a score"
-UNREADABLE = "an answer that cannot be read"
+UNREADABLE, COPY = "an answer that cannot be read", "copies of earlier rows"
 LIKE_LENGTH = 1.25
 """Largest ratio of word counts of two answers of similar length."""
 SHORTER, ALIKE, LONGER = "is shorter", "is of like length", "is longer"
@@ -100,29 +100,31 @@ def read_pairs(path: Path) -> Pairs | None:
     first = next(open_rows(str(path)).lines, None)
     if first is None or two_answers(first.value) is None:
         return None
-    (chosen, n_ties), (rejected, _) = (_last_answers(path, name) for name in ("preferred", "dispreferred"))
-    left_out = Counter({UNREADABLE: len(chosen.keys() ^ rejected.keys())})
+    (chosen, read), (rejected, _) = (_last_answers(path, name) for name in ("preferred", "dispreferred"))
+    left_out = Counter({COPY: read[REPEATED], UNREADABLE: read[MALFORMED]})
     pairs = []
-    for name in (name for name in chosen if name in rejected):
-        pair = Pair(replace(chosen[name], id=f"{name}+"), replace(rejected[name], id=f"{name}-"))
+    for name, one in chosen.items():
+        other = rejected.get(name)
+        if one is None or other is None:
+            left_out[UNREADABLE] += 1
+            continue
+        pair = Pair(replace(one, id=f"{name}+"), replace(other, id=f"{name}-"))
         if pair.preferred.response.text.split() == pair.other.response.text.split():
             left_out[EQUAL] += 1
         else:
             pairs.append(pair)
-    left_out[TIE] += n_ties
+    left_out[TIE] = read[UNDECIDED]
     if not pairs:
         raise InputError(f"{path}: has no pair of which one answer is preferred. Give some.")
     return Pairs(str(path), pairs, +left_out)
 
 
-def _last_answers(path: Path, layout: str) -> tuple[dict[str, Example], int]:
-    """Return the last answer of each conversation by id, and the number of undecided pairs."""
+def _last_answers(path: Path, layout: str) -> tuple[dict[str, Example | None], Counter[str]]:
+    """Return the last answer of each conversation by id, None without one, and the numbers of rows that are left out."""
     source = Source(str(path), ReadingOptions(choice="last", layout=layout))
-    answers = {}
-    for one in source.conversations():
-        if isinstance(one, Conversation) and (examples := one.examples()):
-            answers[one.id] = examples[-1]
-    return answers, source.reading.left_out[UNDECIDED]
+    conversations = (one for one in source.conversations() if isinstance(one, Conversation))
+    answers = {one.id: next(reversed(one.examples()), None) for one in conversations}
+    return answers, source.reading.left_out
 
 
 def preference_shares(

@@ -134,23 +134,27 @@ def test_what_is_no_preference_is_left_out_and_counted(tmp_path: Path) -> None:
     blank = {**battle, "conversation_b": [*ASKED, said(" ")]}
     same = {**battle, "conversation_b": battle["conversation_a"]}
     ties = [{**battle, "winner": winner} for winner in ("tie", "tie (bothbad)", "both_bad")]
-    path = write_rows(tmp_path / "pairs.jsonl", [battle, blank, same, *ties])
+    named = {**battle, "question_id": 1}
+    no_answer, no_turn = {**battle, "conversation_b": None}, {**battle, "conversation_a": [], "conversation_b": []}
+    path = write_rows(tmp_path / "pairs.jsonl", [battle, blank, same, *ties, named, named, no_answer, no_turn])
     done = run("compare", path, "--scorer", "response_length")
     assert done.stdout == (
         "the preferred answer  scores higher  95 % interval  is longer  95 % interval  pairs  prompts\n"
         "--------------------  -------------  -------------  ---------  -------------  -----  -------\n"
-        "is longer                     1.000                     1.000                     1        1\n"
-        "all                           1.000                     1.000                     1        1\n"
+        "is longer                     1.000                     1.000                     2        1\n"
+        "all                           1.000                     1.000                     2        1\n"
         "\n"
-        "The preferred answer scores higher in 1.000 of 1 pairs; it is the longer one in 1.000.\n"
-        "equal scores, which count as half: 0 of 1 pairs\n"
+        "The preferred answer scores higher in 1.000 of 2 pairs; it is the longer one in 1.000.\n"
+        "equal scores, which count as half: 0 of 2 pairs\n"
+        "left out, copies of earlier rows: 1 pairs\n"
+        "left out, an answer that cannot be read: 2 pairs\n"
         "left out, equal answers: 1 pairs\n"
         "left out, ties of the raters: 3 pairs\n"
         "left out, an answer without a score: 1 pairs\n"
         f"{short_form(f'method:response_length|level:turn|version:{__version__}')}\n"
     )
     found = json.loads(run("compare", path, "--scorer", "response_length", "--format", "json").stdout)
-    assert found["verdict"] == "The preferred answer scores higher in 1.000 of 1 pairs; it is the longer one in 1.000."
+    assert found["verdict"] == "The preferred answer scores higher in 1.000 of 2 pairs; it is the longer one in 1.000."
     assert [(row["preferred"], row["value"], row["longer_value"]) for row in found["rows"]] == [
         ("is longer", 1.0, 1.0),
         ("all", 1.0, 1.0),
