@@ -121,7 +121,9 @@ _TOOL_TEXT = re.compile(
     re.DOTALL,
 )
 _REACT = re.compile(
-    r"\A\s*(?:Question:[^\n]*\s+)?Thought:.*?^(?:Action:.*?(?:^Final Answer:|\Z)|Final Answer:)\s*", re.DOTALL | re.MULTILINE
+    r"\A\s*(?:Question:[^\n]*\s+)?Thought:.*?"
+    r"^(?:Action:[^\n]*(?:\[|\n\s*Action Input:).*?(?:^Final Answer:|\Z)|Final Answer:)\s*",
+    re.DOTALL | re.MULTILINE,
 )
 """ReAct's thoughts, and its calls of tools with their results, before the final answer."""
 _OF_CLINE = (
@@ -131,12 +133,10 @@ _OF_CLINE = (
 _TOOL_OF_CLINE = re.compile(rf"<({_OF_CLINE})>\s*<\w+>.*?(?:</\1>|\Z)", re.DOTALL)
 _RESULT_OF_TOOL = re.compile(r"\s*\[\w+(?: for '[^\n]*')?\] Result:")
 """Cline's and Roo Code's calls of tools, and the beginning of their results, which they write in the user's name."""
-_WRAPPED = re.compile(
-    r"(?:<(?:attempt_completion|ask_followup_question|plan_mode_respond)>\s*)?"
-    r"<(answer|output|response|final_answer|result|question)>\s*(.*?)\s*(?:</\1>|\Z)"
-    r"(?:\s*<(command|options|follow_up)>.*</\3>)?(?:\s*</(?:attempt_completion|ask_followup_question|plan_mode_respond)>)?",
-    re.DOTALL,
+_SAID_BY_CLINE = re.compile(
+    r"<(?:attempt_completion|ask_followup_question|plan_mode_respond)>\s*<(\w+)>\s*(.*?)\s*</\1>.*", re.DOTALL
 )
+_WRAPPED = re.compile(r"<(answer|output|response|final_answer)>\s*(.*?)\s*</\1>", re.DOTALL)
 _ATTACHED = re.compile(
     r"<(environment_details|system-reminder|additional_data|attached_files|open_and_recently_viewed_files|user_info|"
     r"project_layout|editor_context|reminderInstructions|attachments)>.*?</\1>\s*",
@@ -207,6 +207,7 @@ def at(value: Any, path: str) -> Any:
     return value
 
 
+@functools.lru_cache(maxsize=1024)
 def role_of(name: str) -> str:
     """Return a role in the spelling of this module's tables.
 
@@ -548,16 +549,14 @@ def plain_text(html: str) -> str:
 
 def _without_tags(text: str, left_out: Counter[str]) -> str:
     """Return the plain text of a message that is written as HTML throughout, in paragraphs and without parts of a page."""
-    if not text.lstrip().startswith("<"):
+    if not text.lstrip().startswith("<") or not _HTML.match(text):
         return text
-    text = _CONTROLS.sub("", text)
-    if not _HTML.match(text) or not _END_OF_HTML.search(text[-20:]):
-        return text
-    tags = _TAG.findall(text)
-    if not {tag.lower() for tag in tags} <= _TAGS_OF_TEXT:
+    bare = _CONTROLS.sub("", text)
+    tags = _TAG.findall(bare)
+    if not _END_OF_HTML.search(bare[-20:]) or not {tag.lower() for tag in tags} <= _TAGS_OF_TEXT:
         return text
     left_out["HTML tag"] += len(tags)
-    return plain_text(text)
+    return plain_text(bare)
 
 
 def _kind_of(part: Mapping[str, Any]) -> str:
@@ -592,6 +591,7 @@ def _answer(text: str, left_out: Counter[str]) -> str | None:
     if react := _REACT.match(text):
         left_out["tool call" if "\nAction:" in react[0] else THOUGHT] += 1
         return text[react.end() :].strip() if "Final Answer:" in react[0] else None
+    text = _SAID_BY_CLINE.sub(r"\2", text)
     rest = _TOOL_OF_CLINE.sub("", _TOOL_TEXT.sub("", text))
     if rest != text:
         left_out["tool call"] += 1

@@ -144,7 +144,8 @@ def _ordered(messages: Sequence[object], where: str, order: Order | None) -> lis
     listed = list(range(len(messages)))
     if order == "listed" or len(messages) < 2:
         return listed
-    for name in _INDEXES if order is None else ():
+    first = messages[0] if isinstance(messages[0], Mapping) else {}
+    for name in (name for name in _INDEXES if name in first) if order is None else ():
         values: list[Any] = [_number(message.get(name)) if isinstance(message, Mapping) else None for message in messages]
         if None in values or sorted(values) == values:
             continue

@@ -23,7 +23,10 @@ _MARKUPS = (
 )
 """Patterns of the start and of the end of reasoning."""
 
-_HEADING = r"(?:[*_]|💭|\s){0,6}(?:thinking|thoughts?|reasoning|chain of thought)\b[^\n<>]{0,40}"
+_HEADING = (
+    r"(?:[*_]|💭|\s){0,6}(?:thinking|thoughts?|reasoning|chain of thought)(?: process| steps?)?(?: for [\w. ]{1,20})?"
+    r"(?:\.{3}|…|[:*_ ]|\([^()\n]{0,20}\)){0,6}"
+)
 # Open WebUI, and any block whose heading says so. Other such blocks are part of a reply, so the end of a block alone does not
 # end reasoning.
 _DETAILS = re.compile(
@@ -34,7 +37,8 @@ _DETAILS = re.compile(
 )
 # Poe: a heading in italics, and the thoughts as a quotation. ChatGPT's page: how long it thought.
 _QUOTED = re.compile(
-    rf"\A\s*(?:(?:(?=[*_]){_HEADING}\n\s*|>{_HEADING}\n)(?:>[^\n]*(?:\n|\Z))+|Thought for [\w ]{{1,20}}s(?:econds?)?\n)",
+    rf"\A\s*(?:(?:(?=[*_]){_HEADING}\n\s*|>{_HEADING}\n)(?:>[^\n]*(?:\n|\Z))+"
+    r"|Thought for (?:a (?:few|couple of)|less than a|\d[\w ]{0,10}?) ?(?:s|m|seconds?|minutes?)\n)",
     re.IGNORECASE,
 )
 

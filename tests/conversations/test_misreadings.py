@@ -33,6 +33,13 @@ def said(role: str, text: str, **beside: Any) -> dict[str, Any]:
 
 
 ASKED = [said("user", TEA), said("assistant", LIKE), said("user", HOW)]
+ASIDES = (
+    "> Tea is nice.\n\nSo it is.\n<details><summary>More</summary>!</details>",
+    "**Thinking of tea** is nice.\n> Yes.\n\nSo it is.",
+    "<details><summary>Reasoning questions</summary>Why?</details>\nSo.", "Thought for the day:\nbe kind.",
+    "<result>5</result> is a tag.", "<answer> is a tag.", "<question>Why?</question>", "<button>OK</button> is HTML.",
+    "<svg><path/></svg>", "Thought: I like tea.\nAction: drink it!",
+)  # fmt: skip
 READ: dict[str, tuple[list[Any], Talk]] = {
     "a role next to text": (chat({"role": "user", "text": TEA}, {"role": "assistant", "text": LIKE}), ONE),
     "the marks of LangChain's buffer": ([{"text": f"\n\nHuman: {TEA}\n\nAI: {LIKE}"}], ONE),
@@ -74,9 +81,9 @@ READ: dict[str, tuple[list[Any], Talk]] = {
             ("b", "*Thinking...*\n\n> Tea?\n>\n> Yes."), ("c", "> **Thinking**\n> Tea?"), ("d", "Thought for 3 seconds")))],
         ONE * 4,
     ),
-    "other asides of Markdown": (
-        chat(said("user", TEA), said("assistant", "> Tea is nice.\n\nSo it is.\n<details><summary>More</summary>!</details>")),
-        [([TEA], "> Tea is nice.\n\nSo it is.\n<details><summary>More</summary>!</details>")],
+    "other asides, marks and pages, which are speech": (
+        [{"id": str(n), "messages": [said("user", TEA), said("assistant", text)]} for n, text in enumerate(ASIDES)],
+        [([TEA], text) for text in ASIDES],
     ),
     "thoughts and calls of ReAct": (
         chat(said("user", TEA), said("assistant", "Thought: Tea?\nAction: find\nAction Input: tea"),
@@ -91,7 +98,6 @@ READ: dict[str, tuple[list[Any], Talk]] = {
     "a page around a text": (
         chat(said("user", TEA), said("assistant", f"<div><p>{LIKE}</p><button>Copy code</button></div>")), ONE,
     ),
-    "an answer whose mark does not end": (chat(said("user", TEA), said("assistant", f"<think>Hm.</think><answer>{LIKE}")), ONE),
     "an answer next to its request's messages": (
         [{"session_id": "s", "input_messages": [said("user", TEA)], "output_message": said("assistant", LIKE)}], ONE,
     ),

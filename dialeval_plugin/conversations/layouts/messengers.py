@@ -314,7 +314,7 @@ LAYOUTS = [
     ),
     _of_people(
         "mattermost", "Mattermost's export, a post a row", message=_mattermost,
-        recognises=lambda value: {*value} == {"type", "version"} or has(value[value["type"]], "message", "create_at"),
+        recognises=lambda value: value == {"type": "version", "version": 1} or has(value[value["type"]], "message", "user"),
     ),
     _of_people(
         "mattermost", "posts of a channel of Mattermost's API", "order[] posts{}",
