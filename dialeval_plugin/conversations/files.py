@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple, cast
 
+from dialeval_plugin.core.dialogue import is_blank
 from dialeval_plugin.core.errors import DialevalError, InputError, MissingPrerequisite
 from dialeval_plugin.core.files import MAX_FILE_BYTES, Line, encoding_of, parse_json_prefix
 from dialeval_plugin.core.resources import optional
@@ -36,6 +37,8 @@ _PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 _ARCHIVES = (".zip", ".eval")
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".arrow")
 """Suffixes of conversation files; a compressed file adds its own."""
+_BY_SEVERAL = ("names", "wechat-text", "discord-text")
+"""Layouts that one line does not tell from another text."""
 _HEAD = 50
 """Lines of a text by which its layout is recognised."""
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
@@ -194,8 +197,9 @@ _JSON_START = re.compile(r"\s*(?:\{|\[\s*(?:[\[{\]]|$))")
 def _rows_of_text(
     of_bytes: IO[bytes], name: str, layout: str | None, *, is_log: bool = True, encoding: str = "utf-8-sig"
 ) -> Iterator[Line]:
-    file = io.TextIOWrapper(of_bytes, encoding=encoding, newline="\n")
-    if (delimiter := _DELIMITERS.get(_bare(name).suffix)) is not None:
+    delimiter = _DELIMITERS.get(_bare(name).suffix)
+    file = io.TextIOWrapper(of_bytes, encoding=encoding, newline="\n" if delimiter is None else "")
+    if delimiter is not None:
         yield from table_rows(file, name, delimiter)
         return
     n_before, first = 0, ""
@@ -229,11 +233,12 @@ def _rows_of_text(
 def _layout_of_text(head: Sequence[str]) -> Layout | None:
     """Return the layout of a text: that of its first line or, after a heading, one by which several people speak."""
     for layout in text_layouts().values():
-        if layout.rows is not None and next(layout.rows(head[:1]), None) is not None and layout.name != "names":
+        if layout.rows is not None and next(layout.rows(head[:1]), None) is not None and layout.name not in _BY_SEVERAL:
             return layout
     for layout in text_layouts().values():
         rows = [] if layout.rows is None else [row for _, row in layout.rows(head)]
-        speakers = [one for row in rows if (one := row.get("speaker") or row.get("role")) not in (None, "heading")]
+        spoken = [row for row in rows if not is_blank(str(row.get("text", row.get("content"))))]
+        speakers = [one for row in spoken if (one := row.get("speaker") or row.get("role")) not in (None, "heading")]
         if len(set(speakers)) > 1 and (layout.name != "names" or len(set(speakers)) < len(speakers)):
             return layout
     return None

@@ -151,6 +151,8 @@ class _Refused(Exception):
 
 
 def _syntax(error: json.JSONDecodeError) -> str:
+    if error.doc.startswith("'", error.pos) or re.match(r"(?:None|True|False)\b", error.doc[error.pos :]):
+        return f"not valid JSON ({error.msg}), but as Python prints it. Write it by json.dumps."
     return f"not valid JSON ({error.msg}). Was the file cut off?"
 
 

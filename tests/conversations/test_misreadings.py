@@ -776,6 +776,22 @@ def test_a_text_that_begins_with_a_time_in_brackets_is_no_broken_json(tmp_path: 
     assert "is a chat of people (a log of IRC). Read it by --layout irc" in refusal(Source(str(path)).read, "turn")
 
 
+def test_what_python_printed_is_named_as_such(tmp_path: Path) -> None:
+    for row in ({"messages": [said("user", TEA), said("assistant", LIKE)]}, '{"messages": None}'):
+        (path := tmp_path / "t.jsonl").write_text(f"{row}\n", encoding="utf-8")
+        assert "but as Python prints it. Write it by json.dumps." in refusal(Source(str(path)).read, "turn")
+
+
+def test_a_log_of_a_program_is_no_chat(tmp_path: Path) -> None:
+    (path := tmp_path / "t.log").write_text("2024-01-01 10:00:00 INFO up\n2024-01-01 10:00:01 ERROR down\n", encoding="utf-8")
+    assert "begins with neither an object nor an array of JSON" in refusal(Source(str(path)).read, "turn")
+
+
+def test_lines_of_a_table_may_end_as_on_an_old_mac(tmp_path: Path) -> None:
+    (path := tmp_path / "t.csv").write_text(f"role,content\ruser,{TEA}\rassistant,{LIKE}\r", encoding="utf-8", newline="")
+    assert talk(Source(str(path))) == ONE
+
+
 def test_objects_in_cells_have_the_layout_of_their_product(tmp_path: Path) -> None:
     cells = "".join(
         f'c,{direction},text,"{{""text"": ""{text}""}}"\n' for direction, text in (("incoming", TEA), ("outgoing", LIKE))
