@@ -788,7 +788,7 @@ def test_a_log_of_a_program_is_no_chat(tmp_path: Path) -> None:
 
 
 def test_lines_of_a_table_may_end_as_on_an_old_mac(tmp_path: Path) -> None:
-    (path := tmp_path / "t.csv").write_text(f"role,content\ruser,{TEA}\rassistant,{LIKE}\r", encoding="utf-8", newline="")
+    (path := tmp_path / "t.csv").write_text(f'role,content\ruser,{TEA}\rassistant,"{LIKE}"\r', encoding="utf-8", newline="")
     assert talk(Source(str(path))) == ONE
 
 
