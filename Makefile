@@ -39,7 +39,7 @@ SDIST_TESTS = tests/test_package.py tests/core/test_files.py tests/core/test_sig
 export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)
 
 .PHONY: help demo demo-train models test test-all lint types bytecode tests all-tests budgets exhaustive docs spaces axe integrations lm-eval-next real-data wheels \
-	light installed release-check matrix mutants bench clean
+	light installed release-check matrix slice mutants bench clean
 
 # This list.
 help:
@@ -193,6 +193,11 @@ release-check: test-all light installed
 # wanted: "--torch 2.13.0+cpu" with PIP_FIND_LINKS, or UV_TORCH_BACKEND=cpu.
 matrix: wheels
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/matrix.py $(ENVIRONMENTS)
+
+# A slice of it: what pip would take on the first and the last Python, and the lowest versions that are allowed.
+slice: wheels
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/matrix.py --resolve full-3.10-newest full-3.14-newest full-3.11-lowest
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/matrix.py --no-smoke --no-tests light-3.11-lowest
 
 # Changes modules in one place at a time and counts what their tests notice; MODULE=methods/slide/fusion.py for one.
 mutants: $(READY)
