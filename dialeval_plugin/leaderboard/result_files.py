@@ -230,8 +230,9 @@ class _Task:
             )
             return []
         of_variants = {about.variant: outcomes}
-        if kind == "opinion":
-            of_variants = dict.fromkeys(AGGREGATIONS, outcomes)
+        if kind == "opinion" and outcomes is not None:
+            has_products = all(one.is_share for one in outcomes)
+            of_variants = {name: outcomes for name in AGGREGATIONS if has_products or name != "product"}
         elif kind == "rating" and outcomes:
             names = (about.variant, *(one.name for one in outcomes[0].variants))
             of_variants = {name: tuple(one.by(name) for one in outcomes) for name in names}

@@ -92,7 +92,8 @@ def test_no_family_of_tasks_is_missing() -> None:
 def test_a_task_reaches_rescoring_board_exports_and_page(task: str, name: str, runs: dict[str, Everywhere]) -> None:
     made = runs[name]
     own = {run.about.variant: (run, found) for run, found in zip(made.runs, made.findings, strict=True) if run.task == task}
-    assert tuple(sorted(own)) == TASKS[task]
+    # A number of words is no probability.
+    assert tuple(sorted(own)) == tuple(one for one in TASKS[task] if (name, one) != ("scorer", "product"))
     for run, found in own.values():
         assert run.outcomes
         assert found

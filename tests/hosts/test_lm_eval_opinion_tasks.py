@@ -25,6 +25,7 @@ from dialeval_plugin.hosts.lm_eval.tasks.opinions import (
     process_opinion,
     prompt,
 )
+from dialeval_plugin.leaderboard.result_files import read_runs
 from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES
 from dialeval_plugin.statistics.correlation import correlations
@@ -191,9 +192,11 @@ def test_the_published_dialogues_are_those_of_the_thesis(data_dir: Path) -> None
     assert counts == {"convai1": (2154, 27331), "convai2": (2095, 34725)}
 
 
-def test_a_scorer_without_an_upper_end_is_summed_as_it_is_and_has_no_product(few: Path) -> None:
+def test_a_scorer_without_an_upper_end_is_summed_as_it_is_and_has_no_product(few: Path, tmp_path: Path) -> None:
     """Issue G 2: a number of words is no probability."""
-    found = metrics(evaluate("dialogue-metric", "convai2_opinion", model_args="scorer=response_length"), "convai2_opinion")
+    ran = evaluate("dialogue-metric", "convai2_opinion", model_args="scorer=response_length", output=tmp_path / "run")
+    assert [run.about.variant for run in read_runs([tmp_path / "run"])] == ["", "mean_of_means", "length"]
+    found = metrics(ran, "convai2_opinion")
     words: dict[str, list[float]] = {}
     ratings: dict[str, float] = {}
     for document in opinion_dataset(dataset="convai2")["test"]:
