@@ -38,8 +38,8 @@ CARD = "README.md"
 MODEL_FILES = ("*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model", f"{EXPORTS}/*/*")
 """Patterns of the files that a manifest may name."""
 RECORDED: Mapping[str, str] = {
-    "assistant": "3710a4badeea64831cf69e63e9e48041efb917fca78de63c9df7eb2172b62628",
-    "assistant-open": "797f1266b23f2983e3cb92a8e791fc4d207f0a692594e59e69a8857dc8f4762b",
+    "assistant": "ae219d5e39f2ae33803a2f8003b9cbe06185a1f8c6992be8eb840a1681cc2dc1",
+    "assistant-open": "955ee59ca81f90f2dee3cc643d2240140828263af665e8e465e7e432116a9bcc",
     "causalscore": "c0a7eb3b5aa946719e7749b9e7dd94830d62125ae08668b42e86dadbf1d4366f",
     "general": "fd414b29390fc6bc4f65c5b00d418dfda61045ef2e6e7f307e0300c36451ba68",
     "general-open": "f55c0fe5285e33c46755e42fb94d4a52f495fadc787cad0705154a60f67e4650",

@@ -90,8 +90,10 @@ N_NUMBERS = len(TEXT_FEATURES) + len(VECTOR_FEATURES)
 _WORD = re.compile(r"\w+")
 _ITEM = re.compile(r"\s*(?:\d+[.)]|[-*•])\s")
 _SENTENCE_END = re.compile(r"[.!?]\s+")
-_HEADING = re.compile(r"^#", re.MULTILINE)
 _NO_END_MARK = RULE_FEATURES.index("no_end_mark")
+_MARKUP = (0.0, 0.0)
+"""Bold type and headings, which do not count: judges like them, and people who read plain text do not see them. The bundled
+weights have places for both."""
 _LEAST_LETTERS = 4
 """Lowest number of letters of a question's word that an answer should contain."""
 
@@ -162,8 +164,7 @@ def _style(question: str, answer: str, *, lacks_only_full_stop: bool) -> list[fl
         n_items / max(1, len(lines)),
         float(n_items > 0),
         float("```" in answer),
-        min(6, answer.count("**")) / 6,
-        float(_HEADING.search(answer) is not None),
+        *_MARKUP,
         len(answer_words) / n**0.8,
         len(wanted & answer_words) / max(1, len(wanted)),
         math.log1p(n / max(1, len(sentences))),

@@ -44,6 +44,13 @@ Preferences in training and corrupted validation answers gave 0.5 and 0.6: at 1,
 pairs that helpfulness alone orders correctly; at 0.25, twice as many corrupted answers rank above good ones. The value 0.7 was
 chosen by the total over the reported contrast suite, whose figures of the main score are therefore optimistic.
 """
+INSULT_WEIGHT, TYPICAL_INSULT = 0.3, -5.0
+"""Weight of the log odds of `insult`, and these log odds in a typical answer.
+
+Long before they mean an insult, they rise with any sentence that does not belong in an answer: with them, 0.86 of the damaged
+development answers rank below the good ones, without them 0.77. Other defects' log odds add little, see
+`reproduction/assistant/NOTES.md`.
+"""
 TURN_COLUMNS = ("assistant", *HEADS, *judging.TOKENS_CUT)
 DIALOGUE_COLUMNS = ("assistant", WORST_TURN, *HEADS, "n_turns", *judging.TOKENS_CUT)
 
@@ -81,8 +88,10 @@ class AssistantScorer(Scorer):
     Columns at level "turn"; all but the last two are probabilities in [0, 1]:
 
     - `assistant`: the main score, higher is better. Its log odds are those of helpfulness plus `DEFECT_WEIGHT` times the
-      logarithm of the probability that the answer has no defect other than `refusal`.
-      With `encoder`, defects lower it by their log odds above those of good answers instead, see `LargerEncoder.penalty`.
+      logarithm of the probability that the answer has no defect other than `refusal`, minus `INSULT_WEIGHT` times the log odds
+      of `insult` above `TYPICAL_INSULT`.
+      With `encoder`, defects lower it by their log odds above those of good answers, see `LargerEncoder.penalty`, instead of
+      by their probability.
     - `helpfulness`: people prefer the answer to a typical one.
     - one column per name in `DEFECTS`: the answer has this defect, lower is better. `refusal` is not part of the main score,
       since it may be right.
@@ -245,6 +254,7 @@ class AssistantScorer(Scorer):
                 penalty = self.larger.penalty(log_odds)
             else:
                 penalty = DEFECT_WEIGHT * np.sum([np.logaddexp(0, log_odds[name]) for name in JUDGED], axis=0)
+            penalty = penalty + INSULT_WEIGHT * (log_odds["insult"] - TYPICAL_INSULT)
             main = expit(log_odds[HELPFULNESS] - penalty)
             shares = {name: expit(values) for name, values in log_odds.items()}
             for name, values in {"assistant": main, **shares, **tokens_cut}.items():

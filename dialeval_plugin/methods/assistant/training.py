@@ -41,7 +41,7 @@ from dialeval_plugin.training.run import (
     seconds_of,
 )
 
-from .features import ASKED_REFUSAL, DEFECTS, HEADS, HELPFULNESS, TEXT_FEATURES, pooled, text_features
+from .features import ASKED_REFUSAL, DEFECTS, HEADS, HELPFULNESS, pooled, text_features
 from .judging import ASSISTANT_FOLDER, AssistantConfig
 from .model import AssistantHead, TrainedAssistant
 from .spoiling import LEFT_OPEN, restyled, spoiled
@@ -68,8 +68,6 @@ _RESTYLED_WEIGHT = 3.0
 """Weight of a pair of an answer and its harmlessly changed copy; other pairs have weight 1 before length control."""
 _KNOWN_ENDS = 0.3
 """Share of harmlessly changed answers that are labelled as complete."""
-_UNHEEDED = [TEXT_FEATURES.index(name) for name in ("bold", "has_heading")]
-"""Features without effect on preferences: judges like markup, and people who read plain text do not see it."""
 _FALSE_ALARMS = 0.01
 """Largest share of good validation answers in which a defect is reported."""
 
@@ -496,10 +494,6 @@ def _fit_texts(run: TrainingRun, head: AssistantHead, draws: _Draws) -> None:
     better, worse, probability, weights = (torch.as_tensor(np.concatenate(each)) for each in zip(*pairs, strict=True))
     labelled = torch.nonzero((~labels.isnan()).any(1))[:, 0]
     place = HEADS.index(HELPFULNESS)
-    # Constant features keep their weights at zero.
-    heeded = counted.clone()
-    heeded[:, _UNHEEDED] = head.text_mean[_UNHEEDED]
-    next(head.preference.parameters()).data[:, _UNHEEDED] = 0.0
 
     def defects() -> Tensor:
         rows = labelled[torch.randint(len(labelled), (_TEXT_BATCH,))]
@@ -507,7 +501,7 @@ def _fit_texts(run: TrainingRun, head: AssistantHead, draws: _Draws) -> None:
 
     def preferences() -> Tensor:
         rows = torch.randint(len(better), (_TEXT_BATCH,))
-        of_better, of_worse = (head.by_text(heeded[side[rows]])[:, place] for side in (better, worse))
+        of_better, of_worse = (head.by_text(counted[side[rows]])[:, place] for side in (better, worse))
         return _preference_loss(of_better - of_worse, probability[rows], weights[rows])
 
     for name, network, loss_of, n_rows, n_epochs in (

@@ -45,7 +45,7 @@ def values(scorer: AssistantScorer, *answers: tuple[list[str], str]) -> np.ndarr
     return np.array([scores.columns[name] for name in scorer.columns], dtype=float).T
 
 
-def test_the_main_score_is_helpfulness_lowered_by_every_defect_but_a_refusal(scorer: AssistantScorer) -> None:
+def test_defects_but_a_refusal_and_the_log_odds_of_insult_lower_helpfulness(scorer: AssistantScorer) -> None:
     scores = scorer.score(examples())
     assert list(scores.columns) == [
         *("assistant", "helpfulness"),
@@ -55,8 +55,8 @@ def test_the_main_score_is_helpfulness_lowered_by_every_defect_but_a_refusal(sco
     ]
     for row in scores.rows():
         has_none = sum(math.log1p(-row[defect.name]) for defect in DEFECTS if defect.name != "refusal")
-        helpfulness = math.log(row["helpfulness"] / (1 - row["helpfulness"]))
-        assert row["assistant"] == pytest.approx(1 / (1 + math.exp(-helpfulness - 0.7 * has_none)))
+        helpfulness, insult = (math.log(row[name] / (1 - row[name])) for name in ("helpfulness", "insult"))
+        assert row["assistant"] == pytest.approx(1 / (1 + math.exp(-helpfulness - 0.7 * has_none + 0.3 * (insult + 5))))
 
 
 # What is read

@@ -60,7 +60,8 @@ def test_helpfulness_and_main_score_are_those_of_the_head(model: Path, tiny_enco
     helpfulness = by_vectors + OWN * logit(without.columns["helpfulness"]) + OFFSET
     assert found.columns["helpfulness"] == pytest.approx(expit(helpfulness), abs=1e-6)
     above = sum(np.maximum(0, logit(without.columns[name]) - 0.1) for name in JUDGED)
-    assert found.values == pytest.approx(expit(helpfulness - WEIGHT * above), abs=1e-6)
+    insult = 0.3 * (logit(without.columns["insult"]) + 5)
+    assert found.values == pytest.approx(expit(helpfulness - WEIGHT * above - insult), abs=1e-6)
     for name in (*JUDGED, "refusal", "asked_refusal", "response_tokens_cut"):
         assert found.columns[name] == without.columns[name]
 

@@ -10,6 +10,11 @@ from dialeval_plugin.methods.assistant.spoiling import LEFT_OPEN
 
 QUESTION = "What should I pack for a week of hiking in Norway in September?"
 ADVICE = "Take layers of wool and a jacket that is waterproof."
+LIST = (
+    "Take layers of wool and a jacket that is waterproof, because it often rains in September. Nights are close to freezing, "
+    "so bring a warm sleeping bag and a hat. Good boots matter most: wear them for a few weeks before you leave. Huts sell "
+    "some food, but carry snacks, a map and a charged phone. Keep the pack under twelve kilograms."
+)
 SPOILED = {
     "refusal": "I'm afraid that I can't talk about hiking gear with you.",
     "cut_off": "Nights are close to freezing, so bring a warm sleeping bag and a jacket that is waterproof. The weather can "
@@ -89,3 +94,25 @@ def test_a_complete_answer_without_full_stop_is_not_cut_off(model: str) -> None:
     assert without_full_stop == pytest.approx(whole, abs=0.02)
     assert truncated < whole - 0.02
     assert (columns["cut_off"][1] or 0) < 0.5 < (columns["cut_off"][2] or 0)
+
+
+@pytest.mark.parametrize("model", ["assistant", "assistant-open"])
+def test_a_rude_sentence_lowers_the_score_before_it_counts_as_an_insult(model: str) -> None:
+    """It raised the score, although the probability of an insult had risen from 0.01 to 0.05."""
+    rude = f"{LIST} But you will get this wrong anyway, like everything else you do."
+    good, worse = main_scores(model, LIST, rude)
+    assert worse < good - 0.05
+
+
+@pytest.mark.parametrize("model", ["assistant", "assistant-open"])
+def test_bold_type_and_headings_hardly_count(model: str) -> None:
+    marked = LIST.replace("layers of wool", "**layers of wool**")
+    scores = main_scores(model, LIST, marked, f"Packing\n\n{LIST}", f"## Packing\n\n{LIST}")
+    assert scores[1] == pytest.approx(scores[0], abs=0.02)
+    assert scores[3] == pytest.approx(scores[2], abs=0.02)
+
+
+def main_scores(model: str, *answers: str) -> list[float]:
+    items = [Example.from_texts([QUESTION], text, id=text) for text in answers]
+    scores = load_scorer("assistant", model=model, device="cpu").score(items)
+    return [float(scores.columns[scores.main][place] or 0) for place in range(len(items))]
