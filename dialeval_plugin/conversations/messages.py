@@ -66,25 +66,12 @@ _TEXTS_OF_PEOPLE, _TEXTS_WITH_A_ROLE = frozenset({"text", "utterance"}), frozens
 """Fields of a text that may stand without a speaker, and of one that may not."""
 _IS_USER = {
     **dict.fromkeys(
-        (
-            "isCreatedByUser",
-            "is_user",
-            "isUser",
-            "fromUser",
-            "from_user",
-            "is_human",
-            "isHuman",
-            "is_customer",
-            "isCustomer",
-            "inbound",
-            "is_inbound",
-            "isInbound",
-        ),
-        True,
+        ("isCreatedByUser", "is_user", "isUser", "fromUser", "from_user", "is_human", "isHuman", "is_customer", "isCustomer",
+         "inbound", "is_inbound", "isInbound"), True,
     ),
     **dict.fromkeys(("is_bot", "isBot", "from_bot", "fromBot", "is_assistant", "isAssistant", "is_ai"), False),
     **dict.fromkeys(("is_agent", "isAgent", "from_agent", "fromAgent"), False),
-}
+}  # fmt: skip
 """Fields that tell the user from the assistant, with their value for the user."""
 _UNSAID = {
     **dict.fromkeys(("internal", "is_internal", "isInternal", "is_note", "isNote"), ("internal message", True)),

@@ -277,8 +277,8 @@ def _in_order(
 ) -> Iterator[Conversation]:
     """Yield the conversation, or one per branch, in conversation order.
 
-    `sources` has the location of each message, `rows` the other fields of its source, and `key` what
-    it shares with those that it repeats; `may_lack_answer` asks whether another field of its row has the last answer.
+    `sources` has the location of each message, `rows` the other fields of its source, and `key` what it shares with those that
+    it repeats; `may_lack_answer` asks whether another field of its row has the last answer.
     """
     messages, id = logged.messages, str(logged.id)
     options, fields = reading.options, logged.fields
@@ -438,14 +438,10 @@ def _unnamed_conversation(lines: Sequence[_Packed]) -> str | None:
 
 def _begins_again(lines: Sequence[_Packed], options: ReadingOptions) -> str | None:
     """Return the location of a row with the same prompt as the first; None without one, or if the order is the user's."""
-    first, *others = [line.values for line in lines]
-    is_prompt = any(isinstance(one, str) and speaker_of(one) == SYSTEM for one in first)
-    is_asked = is_prompt and options.order is None
-    return (
-        next((line.where for line, values in zip(lines[1:], others, strict=True) if values == first), None)
-        if is_asked
-        else None
-    )
+    first = lines[0].values
+    if options.order is not None or not any(isinstance(one, str) and speaker_of(one) == SYSTEM for one in first):
+        return None
+    return next((line.where for line in lines[1:] if line.values == first), None)
 
 
 _PART = {"type", "content_type", "parts", "text", "content", "value"}

@@ -313,17 +313,8 @@ def _marked(value: Value) -> list[dict[str, str]] | None:
 
 
 _OF_MARKED_TEXTS = (
-    "text",
-    "transcript",
-    "conversation",
-    "dialogue",
-    "dialog",
-    "chat",
-    "content",
-    "messages",
-    "input",
-    "history",
-)
+    "text", "transcript", "conversation", "dialogue", "dialog", "chat", "content", "messages", "input", "history",
+)  # fmt: skip
 
 
 def marked(text: str) -> list[Any] | None:
