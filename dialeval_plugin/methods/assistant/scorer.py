@@ -88,8 +88,8 @@ class AssistantScorer(Scorer):
     Columns at level "turn"; all but the last two are probabilities in [0, 1]:
 
     - `assistant`: the main score, higher is better. Its log odds are those of helpfulness plus `DEFECT_WEIGHT` times the
-      logarithm of the probability that the answer has no defect other than `refusal`, minus `INSULT_WEIGHT` times the log odds
-      of `insult` above `TYPICAL_INSULT`.
+      logarithm of the probability that the answer has no defect other than `refusal`, minus `INSULT_WEIGHT` times the
+      difference between the log odds of `insult` and `TYPICAL_INSULT`.
       With `encoder`, defects lower it by their log odds above those of good answers, see `LargerEncoder.penalty`, instead of
       by their probability.
     - `helpfulness`: people prefer the answer to a typical one.
