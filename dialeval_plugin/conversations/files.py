@@ -37,8 +37,6 @@ _PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 _ARCHIVES = (".zip", ".eval")
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".arrow")
 """Suffixes of conversation files; a compressed file adds its own."""
-_BY_SEVERAL = ("names", "wechat-text", "discord-text")
-"""Layouts that one line does not tell from another text."""
 _HEAD = 50
 """Lines of a text by which its layout is recognised."""
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
@@ -233,13 +231,13 @@ def _rows_of_text(
 def _layout_of_text(head: Sequence[str]) -> Layout | None:
     """Return the layout of a text: that of its first line or, after a heading, one by which several people speak."""
     for layout in text_layouts().values():
-        if layout.rows is not None and next(layout.rows(head[:1]), None) is not None and layout.name not in _BY_SEVERAL:
+        if layout.rows is not None and layout.told_by == "line" and next(layout.rows(head[:1]), None) is not None:
             return layout
     for layout in text_layouts().values():
         rows = [] if layout.rows is None else [row for _, row in layout.rows(head)]
         spoken = [row for row in rows if not is_blank(str(row.get("text", row.get("content"))))]
         speakers = [one for row in spoken if (one := row.get("speaker") or row.get("role")) not in (None, "heading")]
-        if len(set(speakers)) > 1 and (layout.name != "names" or len(set(speakers)) < len(speakers)):
+        if len(set(speakers)) > 1 and (layout.told_by != "speaker again" or len(set(speakers)) < len(speakers)):
             return layout
     return None
 

@@ -7,7 +7,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from dialeval_plugin.conversations.messages import (
     ASSISTANT,
@@ -70,6 +70,7 @@ class Layout:
         marks: characteristic fields, for the error about an object of no layout.
         joined_by: field that joins the rows of one object, for example a question and its answer in separate files.
         open_question: question that the user must settle before such a file is read; "" if there is none.
+        told_by: what tells its `rows` from other texts: a line, messages of several speakers, or one of them who speaks again.
         is_of_any_product: whether its fields have names that any product may use, next to fields that are not known.
     """
 
@@ -83,6 +84,7 @@ class Layout:
     marks: tuple[str, ...] = ()
     joined_by: str = ""
     open_question: str = ""
+    told_by: Literal["line", "speakers", "speaker again"] = "line"
     is_of_any_product: bool = False
 
     def fits(self, value: Value) -> bool:

@@ -305,11 +305,12 @@ LAYOUTS = [
         "whatsapp", "WhatsApp's export, a text", lambda value: False, rows=_text_rows("whatsapp"), message=_whatsapp
     ),
     *(
-        _of_people(name, about, lambda value: False, rows=_text_rows(name), message=_of_text)
-        for name, about in (
-            ("irc", "a log of IRC"), ("line", "LINE's export, a text"), ("kakaotalk", "KakaoTalk's export, a text"),
-            ("wechat-text", "a text of WeChat or QQ"), ("discord-text", "DiscordChatExporter's text"),
-            ("names", "a text whose messages begin with names, `Ann: Hi.`"),
+        _of_people(name, about, lambda value: False, rows=_text_rows(name), message=_of_text, told_by=told_by)
+        for name, about, told_by in (
+            ("irc", "a log of IRC", "line"), ("line", "LINE's export, a text", "line"),
+            ("kakaotalk", "KakaoTalk's export, a text", "line"), ("wechat-text", "a text of WeChat or QQ", "speakers"),
+            ("discord-text", "DiscordChatExporter's text", "speakers"),
+            ("names", "a text whose messages begin with names, `Ann: Hi.`", "speaker again"),
         )
     ),
     _of_people(
