@@ -192,15 +192,16 @@ def _hide_quotations(text: str, form: _Form, known: frozenset[str]) -> str:
 def _heading(names: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern of a name and the sign after it; group i is the name of row i, the last group a note in parentheses."""
     rows = "|".join(f"({row})" for row in names)
-    # JSON puts quotation marks around a name; "<score>" and "[result]" are headings too.
-    return re.compile(rf"(?<![\w/])(?:{rows})(?:[\"']? ?(\([^()\n]*\))? ?[:=]\s*|>\s*|\]:?\s*)")
+    # JSON puts quotation marks around a name, and may put an object behind it; "<score>" and "[result]" are headings too.
+    inner = r"(?:\{\s*[\"'](?:score|rating|value)[\"']\s*:\s*)?"
+    return re.compile(rf"(?<![\w/])(?:{rows})(?:[\"']? ?(\([^()\n]*\)|\[[^\[\]\n]*\])? ?[:=]\s*{inner}|>\s*|\]:?\s*)")
 
 
 def _names(text: str, heading: re.Pattern[str]) -> Iterator[re.Match[str]]:
     """Yield matches of a `_heading` pattern; a name before a closing bracket needs the opening bracket."""
     for match in heading.finditer(text):
         opening = {">": "<", "]": "["}.get(match[0].rstrip(" \n:")[-1])
-        if opening is None or text[match.start() - 1 : match.start()] == opening:
+        if opening is None or match[match.re.groups] or text[match.start() - 1 : match.start()] == opening:
             yield match
 
 
@@ -223,9 +224,14 @@ def _best(text: str, form: _Form, headings: Sequence[_Heading]) -> list[_Heading
 def _deciding(text: str, form: _Form, headings: Sequence[_Heading]) -> list[re.Match[str] | None]:
     """Return the verdict after the last of equal headings, or after each of different ones; None if there is none."""
     named = [form.verdict.match(text, heading.end) for heading in headings]
-    # "Naturalness score: 3. Coherence score: 5" answers two questions, and after a line of the prompt begins another exchange.
+    # "Naturalness score: 3. Coherence score: 5" and "Score (naturalness): 3. Score (coherence): 5" answer two questions each.
+    # Another object of a JSON list is about something else, and after a line of the prompt begins another exchange.
     questions = {
-        (heading.before, len(_REPEATED_LINE.findall(text, 0, heading.start)))
+        (
+            heading.before,
+            "" if re.search(r"\d", heading.note) else heading.note,
+            len(_OTHER_PART.findall(text, 0, heading.start)),
+        )
         for heading, match in zip(headings, named, strict=True)
         if match
     }
@@ -234,7 +240,7 @@ def _deciding(text: str, form: _Form, headings: Sequence[_Heading]) -> list[re.M
 
 def _scales(text: str, matches: Sequence[re.Match[str]], headings: Sequence[_Heading]) -> Iterator[tuple[str | None, str]]:
     """Yield the ends of the scales in an answer: in parentheses next to its verdict, or as text anywhere."""
-    for note in (heading.note.strip("() ") for heading in headings):
+    for note in (heading.note.strip("()[] ") for heading in headings):
         if scale := _RANGE.fullmatch(note):
             yield scale["low"], scale["high"]
         elif _ABOUT_SCALE.search(note) and (numbers := re.findall(r"\d+(?:\.\d+)?", note)):
@@ -286,7 +292,7 @@ def _statements(text: str, form: _Form, known: frozenset[str]) -> Iterator[re.Ma
     """Yield the numbers in sentences such as "The score is 4" and "I would rate it a 4"."""
     if form.what != "number" or not form.names:
         return
-    lead = rf"(?<!\w)(?:(?:{'|'.join(form.names)}) (?:is|of)|{_I_RATE}(?P<object>[^.!?\n]{{0,80}}?)) "
+    lead = rf"(?<!\w)(?:(?:{'|'.join(form.names)}) (?:is|of):?|{_I_RATE}(?P<object>[^.!?\n]{{0,80}}?)) "
     statement = re.compile(lead + form.verdict.pattern)
     for sentence in _SENTENCE.finditer(text):
         for match in statement.finditer(text, *sentence.span()):
@@ -295,7 +301,7 @@ def _statements(text: str, form: _Form, known: frozenset[str]) -> Iterator[re.Ma
             around = f"{clause} {match['object'] or ''} {_CLAUSE_END.split(rest)[0]}"
             is_quoted = text.count('"', text.rfind("\n", 0, match.start()) + 1, match.start()) % 2
             is_own = not is_quoted and not any(match[0] in quotation for quotation in known)
-            if is_own and not _CONDITION.search(around) and not _SECOND_NUMBER.search(rest):
+            if is_own and not _CONDITION.search(around) and not _SECOND_NUMBER.search(_SCALE.sub("", rest)):
                 yield match
 
 
@@ -304,8 +310,8 @@ def _is_quoted_verdict(quotation: str, form: _Form) -> bool:
 
 
 _RATING_NAMES = (
-    r"(?:final|overall|total) (?:score|rating|grade|verdict|answer)|overall",
-    r"score|rating|grade|verdict|answer|result",
+    r"(?:final|overall|total) (?:score|rating|grade|verdict|judgment|judgement|answer)|overall",
+    r"score|rating|grade|verdict|judgment|judgement|(?<!correct )(?<!right )(?<!expected )answer|result",
 )
 """Names of a rating, best first."""
 _LABEL_NAMES = (
@@ -335,7 +341,8 @@ _QUOTATION = re.compile(r"\"[^\"\n]*\"|(?<!\w)'[^\n]{1,200}?'(?!\w)")
 _EDGES = " \t\n\"'()[]{}<>.,;!*"
 HIDDEN = "\ufffd"
 """Replaces text that does not come from the judge."""
-_REPEATED_LINE = re.compile(rf"^{HIDDEN}$", re.MULTILINE)
+_OTHER_PART = re.compile(rf"^{HIDDEN}$|\}}\s*,\s*\{{", re.MULTILINE)
+"""A repeated line of the prompt, or the end of an object in a JSON list."""
 
 # Patterns of a verdict and the text around it.
 
@@ -350,6 +357,7 @@ _OPENING = (
 )
 _FOLLOWING = (
     r"(?=\s*\Z|\n|\.(?!\d| \d+\s*(?:\n|\Z))|[,;](?! ?\d)|[!:)\]}\"'<|]| [-–—](?! ?[\d.>])|[-–—] (?!\d)| //| [(\[]| </"
+    r"| \|(?! ?\d)| on an? (?:[\w-]+ )?scale\b"
     r"| (?:because|since|as|for|given|due|with|on|overall|here|the|this|it)\b)"
 )
 """Text allowed after a verdict. Not allowed: another number, a noun that it counts, a question mark, a condition."""
@@ -364,7 +372,7 @@ _SCALE = re.compile(
     rf"\bscale\W{{1,4}}(?:(?:of|from|is) )?({_NUMERAL}) ?(?:-|–|to) ?({_NUMERAL})"
     rf"|(?<![\d.])({_NUMERAL}) ?(?:-|–|to) ?({_NUMERAL}) scale\b"
     rf"|(?<![\d.])({_NUMERAL})[- ]point scale\b|\bscale of ({_NUMERAL})(?=[.;!)\]]|,(?! ?\d)|\s*(?:\Z|\n))"
-    r"|\"(?:out_?of|max\w*)\": ?\"?(\d+)"
+    r"|\"(?:out_?of|max\w*)\": ?\"?(\d+)|\bmax(?:imum)?[ _](?:score|rating|points)[:=] ?(\d+)"
 )
 """Scales as text: "on a scale of 1 to 10", "a 1-10 scale", "a 10-point scale", `"max": 10`."""
 _CONDITION = re.compile(
@@ -381,7 +389,7 @@ _UNFINISHED = re.compile(r"[.,]?\Z| ?[(\[][^)\]\n]*\Z")
 """Text after a verdict that may be the beginning of more of it: "4." of "4.5", "4 (out" of "4 (out of 10)"."""
 _RETRACTION = re.compile(
     r"(?:\A|[.!?;\n(–—-] ?)(?:no|wait|actually|hmm+|sorry|correction)\b ?[,.:;!–—-]|, ?(?:wait|hmm+|correction)\b ?[,.:;!–—-]"
-    r"|\bactually (?:an? )?\d|\(or (?:an? )?\d"
+    r"|\bactually (?:an? )?\d|\(or (?:an? )?\d|\bscratch that\b|\bmy mistake\b|\bedit ?:|\bit should be (?:an? )?\d(?! \w)"
     r"|\b(?:lower|raise|adjust|change|reduce|increase)(?:d|ed)? (?:it |this |that |my (?:score|rating) )?(?:(?:down|up) )?"
     r"to (?:an? )?\d"
     r"|\b(?:but|however,?|though) (?:an? )?\d(?:\.\d+)? (?:would|might|could|may|is)\b"
@@ -414,8 +422,9 @@ _EMPHASIS = "|".join(
 _NOISE = (
     (re.compile(r"```\w*"), " "),
     (re.compile(rf"(?=[*`~_])(?:{_EMPHASIS})"), ""),
-    # Models trained on mathematics put their answer into this LaTeX frame.
+    # Models trained on mathematics put their answer into a LaTeX frame, and judges of pairs theirs into brackets: "[[A]]".
     (re.compile(r"\\boxed ?\{ ?(?:\\text ?\{)?([^{}\n]*)\}+"), r"\nanswer: \1\n"),
+    (re.compile(r"(?<![\"'])\[\[([^\[\]\n]*)\]\](?=[.!]?\s*(?:\n|\Z))"), r"\nanswer: \1\n"),
     (re.compile(r"\[/?inst\]"), " "),
     (re.compile(r"[^\S\n]{2,}|[^\S\n ]"), " "),
     (re.compile(r" ?\n[ \n]*"), "\n"),

@@ -27,6 +27,7 @@ class Scale(NamedTuple):
 FIVE = Scale(1, 5)
 SLIDE = Scale(0, 1, "Engagingness")
 DRE = Scale(0, 5, "LLM Overall Score")
+ENGAGING = Scale(1, 5, "Engagingness")
 FED = Scale(-1, 1)
 HUNDRED = Scale(0, 100)
 
@@ -168,7 +169,30 @@ RATINGS: list[tuple[Scale, float | Reason, list[str]]] = [
     (FIVE, 4, ["<score>4</score><explanation>It uses 2 of 3 facts</explanation>", "Overall:\nRating: 4"]),
     (Scale(1, 5, "Coherence"), 4, ["Coherence:\nIt takes up what was said before.\n\nRating: 4"]),
     (FIVE, PARSE, ["<score>N/A</score> for 2 turns", "<score></score> 2 turns"]),
+    (FIVE, 4, ["Rating: [[4]]\n\nExplanation: [[5]] would need more", "Verdict of 2 lines: [[4]]"]),
+    (FIVE, 4, ["Score [1-5]: 4", "Final judgment: 4"]),
+    (FIVE, RANGE, ["Score [1-10]: 4", "score: 4\nmax_score: 10"]),
+    (
+        FIVE,
+        4,
+        ["score: 4\nmax_score: 5", "So, the score is: 4", "The score is 4 on a scale of 1 to 5", "Score: 4 | Length: short"],
+    ),
+    (
+        FIVE,
+        PARSE,
+        ["The correct answer is 4, so it is wrong.", "Correct answer: 4", "Score: 4 | 5", "Score: 4. Maximum score: 10"],
+    ),
+    # Verdicts about several things.
+    (ENGAGING, 4, ['{"engagingness": {"score": 4, "reason": "asks"}, "coherence": {"score": 2}}', "Engagingness [1-5]: 4"]),
+    (ENGAGING, 4, ["Engagingness rating: 4 | Coherence rating: 2"]),
+    (ENGAGING, PARSE, ["Score (engagingness): 4\nScore (coherence): 2"]),
+    (ENGAGING, PARSE, ['[{"name": "engagingness", "score": 4}, {"name": "coherence", "score": 2}]']),
     # Taken back.
+    (
+        FIVE,
+        PARSE,
+        ["Score: 4. Scratch that: 3.", "Score: 4. My mistake, it is 3.", "Score: 4. Edit: 3", "Score: 4\nIt should be 2."],
+    ),
     (FIVE, PARSE, ["Score: 5\nHmm, actually I think that a 3 is fairer.", "4. No, 2.", "Score: 4. Let me reconsider."]),
     (FIVE, PARSE, ["Score: 5. But 4 would be fairer.", "Score: 5, though 4 is also possible", "Score: 4 (or 5)"]),
     (FIVE, PARSE, ["Score: 5. I lower it to 4.", "Score: 5. Changed to 4.", "Score: 5. Actually 4.", "Score: 5, wait, 4"]),
@@ -243,8 +267,8 @@ LABELS: list[tuple[tuple[str, ...], str | Reason, list[str]]] = [
     (YES_NO, "no", ["no", "No, because the user said yes.", "Answer: No"]),
     (YES_NO, PARSE, ["It has no relation to the context.", "Yes and no", "Yes. Answer: No"]),
     (("yes", "no"), PARSE, ["Ｙes"]),
-    (("A", "B"), "B", ["B"]),
-    (("A", "B"), PARSE, ["A good response, I think"]),
+    (("A", "B"), "B", ["B", "[[B]]", "The weaker one is A, so my verdict is [[B]]."]),
+    (("A", "B"), PARSE, ["A good response, I think", "[[A]] is the weaker one. [[B]]"]),
     (("Positive", "Negative"), "Positive", ["POSITIVE"]),
 ]
 
