@@ -188,7 +188,9 @@ USUAL = Fields()
 
 
 def at(value: Any, path: str) -> Any:
-    """Return the value at a path of names and dots; None if there is nothing."""
+    """Return the value at a path of names and dots, or at the first of several that has one, `a | b.c`; None if none has."""
+    if " | " in path:
+        return next((found for one in path.split(" | ") if (found := at(value, one)) or found == 0), None)
     for name in path.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
     return value

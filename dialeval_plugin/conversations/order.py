@@ -188,9 +188,8 @@ _READERS_OF_TIMES: tuple[Callable[[str], float], ...] = (
     lambda text: datetime.fromisoformat(re.sub(r"(?: ?UTC|Z)$", "+00:00", text.strip()).replace("/", "-")).timestamp(),
     lambda text: parsedate_to_datetime(text).timestamp(),
     lambda text: datetime.strptime(re.sub(r"\s", " ", text) + " +0000", "%A, %B %d, %Y at %I:%M:%S %p UTC %z").timestamp(),
+    lambda text: datetime.strptime(text, "%m/%d/%Y %H:%M:%S %z").timestamp(),
 )
-
-
 _DATE = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4}),?\s+(\d{1,2}):(\d\d)(?::(\d\d))?\s*(?:([AP])M)?", re.IGNORECASE)
 
 

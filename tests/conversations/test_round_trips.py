@@ -93,7 +93,7 @@ def test_a_layout_is_recognised_as_itself(name: str) -> None:
     if isinstance(written, str):
         return
     rows = written if isinstance(written, list) else [written]
-    expected = {"open-webui of Qwen": "data-list", "grok in a list": "conversations-list"}.get(name, layout_of(name))
+    expected = layout_of(name)
     found = [find(row, is_message=isinstance(written, list)) for row in rows]
     assert {None if layout is None else layout.name for layout in found} == {None if expected == "message rows" else expected}
 

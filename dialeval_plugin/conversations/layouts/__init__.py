@@ -28,7 +28,6 @@ from .layout import (
     id_of,
     is_chat,
     is_pair,
-    list_at,
     listed,
     messages_of,
     required_list,
@@ -93,7 +92,7 @@ _OTHER_NAMES = ("dialog", "dialogue", "utterances", "conversation_history")
 """Names of a conversation's messages in data sets; a data set may call something else so, too."""
 
 
-def _read_whole(value: Value) -> list[Logged]:
+def _read_whole(value: Value) -> list[Any]:
     name = _whole_name(value) or WHOLE[0]
     given = value[name]
     messages = datasets.marked(given) if isinstance(given, str) else None
@@ -103,31 +102,10 @@ def _read_whole(value: Value) -> list[Logged]:
     if messages is None and isinstance(given, str) and listed(given) is None and not PYTHON_LIST.match(given):
         advice = "Begin each turn with 'User:' or 'Assistant:', or write a list of turns."
         raise InputError(f"{name}: is a text without roles. {advice}")
-    messages = messages or [
+    return messages or [
         cell if isinstance(one, str) and is_message(cell := parsed_cell(one)) else one
         for one in required_list(given, name, "messages")
     ]
-    return [Logged(messages, id_of(value), current=current_of(value))]
-
-
-def _list_under(name: str) -> Layout:
-    """Return the layout of an object with conversations in a list."""
-
-    def recognises(value: Value) -> bool:
-        first = list_at(value, name)[0]
-        layout = find(first) if isinstance(first, Mapping) and not is_message(first) else None
-        return layout is not None and layout.message is None
-
-    def read(value: Value) -> Iterator[Logged]:
-        for inner in list_at(value, name):
-            layout = find(inner)
-            if layout is None or layout.open_question:
-                raise InputError(
-                    f"has something under {name!r} that is read no further. Write each conversation a row of its own."
-                )
-            yield from layout.read(inner)
-
-    return Layout(f"{name.rpartition('.')[2]}-list", f"a list of conversations under {name!r}", recognises, read)
 
 
 def _only_list(value: Value, is_wanted: Callable[[list[Any]], bool]) -> list[Any]:
@@ -160,15 +138,10 @@ LAYOUTS: list[Layout] = [
         "exchange", "a request with its answer, as traces and logs of APIs have it",
         lambda value: "context" not in value and _exchange_names(value) is not None, _read_exchange,
     ),
-    *map(
-        _list_under,
-        ("data", "conversations", "samples", "chats", "data.chats", "dialogues", "items", "rows", "results", "simulations",
-         "sessions", "threads", "chat", "chat-next-web-store.sessions"),
-    ),
     Layout(
         "pairs", "turns that are lists of a question and its answer, as of Gradio",
         lambda value: all(map(is_pair, listed(value[_whole_name(value) or ""]) or [0])),
-        lambda value: [Logged(messages_of(listed(value[_whole_name(value) or ""]), USER) or [], id_of(value))],
+        lambda value: messages_of(listed(value[_whole_name(value) or ""]), USER) or [],
         open_question="has turns that are lists of two texts, which may be a question and its answer, or a name and what was "
         "said. If they are the former, read it by --layout pairs",
     ),
@@ -180,8 +153,7 @@ LAYOUTS: list[Layout] = [
     *datasets.LAST,
     Layout(
         "other-name", "messages of a user and an assistant under any other name, as of Continue, LlamaIndex or ElevenLabs",
-        lambda value: bool(_under_another_name(value)),
-        lambda value: [Logged(_under_another_name(value), id_of(value), current=current_of(value))], is_of_any_product=True,
+        lambda value: bool(_under_another_name(value)), _under_another_name, is_of_any_product=True,
     ),
 ]  # fmt: skip
 
@@ -228,13 +200,13 @@ def find(value: Value, name: str | None = None, *, is_message: bool = False) -> 
     if name is None:
         found = next((layout for layout in _possible(value, is_message=is_message) if layout.fits(value)), None)
         if not is_message and (found is None or found.is_of_any_product):
-            return _of_rows(value) or found or _of_each(value, LAYOUTS)
+            return _of_rows(value) or _of_lists(value) or found or _of_each(value, LAYOUTS)
         return found
     named = [layout for layout in LAYOUTS if layout.name == name]
     if not named:
         raise unknown_name(f"layout: there is no {name!r}", name, list(dict.fromkeys(layout.name for layout in LAYOUTS)))
     fitting = next((layout for layout in named if layout.fits(value)), None)
-    return fitting or _of_rows(value, named) or _of_each(value, named) or named[0]
+    return fitting or _of_rows(value, named) or _of_lists(value, named) or _of_each(value, named) or named[0]
 
 
 def _of_rows(value: Value, layouts: Iterable[Layout] | None = None) -> Layout | None:
@@ -263,6 +235,38 @@ def _of_rows(value: Value, layouts: Iterable[Layout] | None = None) -> Layout | 
     return replace(layout, message=None, read=read)
 
 
+def _of_lists(value: Value, layouts: Iterable[Layout] | None = None) -> Layout | None:
+    """Return the layout of an object that has conversations in lists; None if it has none."""
+
+    def layout_of(one: Any) -> Layout | None:
+        if not isinstance(one, Mapping) or is_message(one):
+            return None
+        layout = find(one) if layouts is None else next((layout for layout in layouts if layout.fits(one)), None)
+        return None if layout is None or layout.message else layout
+
+    within = [value, *(one for one in value.values() if isinstance(one, Mapping))]
+    lists = [one[name] for one in within for name in _LISTS if isinstance(one.get(name), list)]
+    conversations = [one for found in lists if found and layout_of(found[0]) for one in found]
+    if not conversations or (first := layout_of(conversations[0])) is None:
+        return None
+
+    def read(value: Value) -> Iterator[Logged]:
+        for one in conversations:
+            layout = layout_of(one)
+            if layout is None or layout.open_question != first.open_question:
+                raise InputError("has a list of conversations, of which one is none. Write each conversation a row of its own.")
+            yield from layout.logged(one)
+
+    return replace(first, read=read, joined_by="", is_of_any_product=False)
+
+
+_LISTS = (
+    "data", "conversations", "samples", "chats", "dialogues", "items", "rows", "results", "simulations", "sessions", "threads",
+    "chat", "list",
+)  # fmt: skip
+"""Names of lists of conversations; a list of another name may have several answers to one request."""
+
+
 def _of_each(value: Value, layouts: Iterable[Layout]) -> Layout | None:
     """Return the layout of conversations in an object by their ids, which are no usual names; None if the object is none."""
     first = _whole(next(iter(value.values()), None))
@@ -272,11 +276,11 @@ def _of_each(value: Value, layouts: Iterable[Layout]) -> Layout | None:
     layout = next((one for one in layouts if one.message is None and one.rows is None and one.fits(first)), None)
     if layout is None or not all(isinstance(one, Mapping) and layout.fits(one) for one in map(_whole, value.values())):
         return None
-    inner = layout.read
+    inner = layout
 
     def read(value: Value) -> Iterator[Logged]:
         for id, one in value.items():
-            yield from (logged._replace(id=id if logged.id is None else logged.id) for logged in inner(_whole(one)))
+            yield from (logged._replace(id=id if logged.id is None else logged.id) for logged in inner.logged(_whole(one)))
 
     return replace(layout, read=read)
 

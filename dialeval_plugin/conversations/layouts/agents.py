@@ -18,11 +18,8 @@ from .layout import CONVERSATION_IDS, Layout, Value, as_message, has, plain, sai
 _PYDANTIC_AI = {"system-prompt": SYSTEM, "user-prompt": USER, "text": ASSISTANT, "thinking": "thinking"}
 
 
-def _adk(event: Any) -> Any:
-    """Return the message of an event; an event without content changes a state."""
-    content = event.get("content") or {}
-    role = USER if event["author"] == USER else ASSISTANT
-    return {"role": role, "content": content.get("parts") or None, "timestamp": event.get("timestamp")}
+_ADK = "sessions of Google's Agent Development Kit"
+_adk = said("author", "content.parts", {USER: USER}, otherwise=ASSISTANT, timestamp="timestamp")
 
 
 def _pydantic_ai(message: Value) -> list[Value]:
@@ -67,14 +64,6 @@ def _opencode(message: Any) -> Any:
     return {"role": message["info"]["role"], "content": parts or None}
 
 
-def _copilot_cli(value: Value) -> Value | str:
-    """Return the message of an event; those of an agent that another one started have the call of a tool that started it."""
-    role = {"user.message": USER, "assistant.message": ASSISTANT}.get(value["type"])
-    if role is None or value["data"].get("parentToolCallId"):
-        return {"role": "event"}
-    return as_message(role, value["data"].get("content"), id=value["id"])
-
-
 def _gemini_cli(message: Value) -> Value | str:
     """Return the message of a row; a later row with the same id replaces it."""
     if "type" not in message:
@@ -93,9 +82,12 @@ LAYOUTS = [
     ),
     plain("opencode", "sessions of opencode", "messages", "info", "parts", id="info.id", each=_opencode),
     Layout(
-        "copilot-cli", "a session of GitHub Copilot's command line, an event a row", message=_copilot_cli,
-        recognises=lambda value: has(value, "id", "timestamp") and has(value["data"])
+        "copilot-cli", "a session of GitHub Copilot's command line, an event a row",
+        lambda value: has(value, "id", "timestamp") and has(value["data"])
         and value["type"].partition(".")[0] in ("session", "user", "assistant", "tool", "hook", "subagent", "skill"),
+        # An agent that another one started has the call of a tool that started it.
+        message=said("type", "data.content", {"user.message": USER, "assistant.message": ASSISTANT}, otherwise="event",
+                     only=("data.parentToolCallId", {None, ""}), id="id"),
     ),
     Layout(
         "gemini-cli", "a session of Gemini's command line", message=_gemini_cli,
@@ -103,8 +95,8 @@ LAYOUTS = [
         or [*value] == ["$set"]
         or (value["type"] in _OF_GEMINI and has(value, "id", "timestamp", "content") and not value.keys() & _NOT_OF_GEMINI),
     ),
-    plain("adk", "sessions of Google's Agent Development Kit", "events", "author", "content", each=_adk),
-    plain("adk", "sessions of Google's Agent Development Kit", "session.events", id="session.id", each=_adk),
+    plain("adk", _ADK, "events", "author", "content", each=_adk),
+    plain("adk", _ADK, "session.events", id="session.id", each=_adk),
     plain("haystack", "messages of Haystack", "messages", "_role", "_content", fields=Fields("_role", "_content")),
     Layout("pydantic-ai", "messages of Pydantic AI", "kind parts[part_kind]", message=_pydantic_ai),
     Layout("autogen", "messages of AutoGen's AgentChat", _is_autogen, message=_autogen),

@@ -34,6 +34,7 @@ from .layout import (
     id_of,
     list_at,
     listed,
+    logged_in,
     messages_at,
     messages_of,
     plain,
@@ -143,8 +144,12 @@ _OF_USERS, _OF_PARTNERS = ("user", "customer", "patient"), ("assistant", "bot", 
 """Field names of two speakers, which hold texts only where there is one of each."""
 
 
-def _fields_of_exchange(value: Value) -> tuple[str, str | None] | None:
-    """Return the only field that may be a question, and the only one that may be its answer, None if that is missing."""
+def _fields_of_exchange(value: Value) -> tuple[str, str | None]:
+    """Return the only field that may be a question, and the only one that may be its answer, None if that is missing.
+
+    Raises:
+        LookupError: several may be either, or none may be the question.
+    """
     questions, answers = (
         [name for name in (*of_chats, *of_tasks) if isinstance(value.get(name), str)]
         for of_chats, of_tasks in zip(_OF_CHATS, _OF_TASKS, strict=True)
@@ -153,13 +158,8 @@ def _fields_of_exchange(value: Value) -> tuple[str, str | None] | None:
     if answers and set(answers) <= set(_OF_PARTNERS):
         questions += [name for name in _OF_USERS if isinstance(value.get(name), str)]
     if len(questions) != 1 or len(answers) > 1 or "context" in value:
-        return None
+        raise LookupError
     return questions[0], answers[0] if answers else None
-
-
-def _has_names(value: Value) -> bool:
-    names = _fields_of_exchange(value)
-    return names is not None and names[1] is not None
 
 
 def _conversation_id(value: Value) -> object:
@@ -169,21 +169,16 @@ def _conversation_id(value: Value) -> object:
 def _is_row_of_chat(value: Value) -> bool:
     """Whether a row has a question, its answer if there is one, and their conversation's id."""
     is_message = bool(value.keys() & {"text", "content", "message"})
-    return not is_message and _fields_of_exchange(value) is not None and _conversation_id(value) is not None
+    return not is_message and bool(_fields_of_exchange(value)) and _conversation_id(value) is not None
 
 
 def _is_named_as_chat(value: Value) -> bool:
     """Whether the fields of the question and its answer are named as no task and solution are."""
-    return not any(map(set(_fields_of_exchange(value) or ()).intersection, _OF_TASKS))
+    return not any(map(set(_fields_of_exchange(value)).intersection, _OF_TASKS))
 
 
 def _question_answer(value: Value) -> list[Logged]:
-    names = _fields_of_exchange(value)
-    if names is None:
-        raise InputError(
-            "has several texts that may be the question or the answer. Say so by --columns context=NAME,response=NAME"
-        )
-    question, answer = names
+    question, answer = _fields_of_exchange(value)
     if answer is None:
         return [Logged([], left_out="request without an answer")]
     before = earlier(value)
@@ -192,40 +187,27 @@ def _question_answer(value: Value) -> list[Logged]:
 
 
 def _both_messages(value: Value) -> list[Value]:
-    names = _fields_of_exchange(value)
-    if names is None:
-        raise InputError("has several texts that may be the question or the answer. Keep one of each")
+    question, answer = _fields_of_exchange(value)
     place = {"conversation": _conversation_id(value), **place_of(value)}
     next_place = {**place, "index": place["index"] + 0.5} if "index" in place else place
-    question, answer = names
     return [as_message(USER, value[question], **place), as_message(ASSISTANT, value.get(answer or ""), **next_place)]
 
 
-def _halves(value: Value) -> tuple[list[Any], str, str] | None:
-    """Return the turns that have a question and its answer each, and the names of the two fields; otherwise None."""
-    turns = next(
-        (turns for name in (*WHOLE, "transcript", "history", "dialogue", "log") if (turns := listed(value.get(name)))), []
-    )
-    first = turns[0] if turns and isinstance(turns[0], Mapping) else {}
-    names = [[name for name in half if name in first] for half in _HALVES]
-    is_of_calls = "log" in value and "input" in first
-    return (
-        (turns, names[0][0], names[1][0])
-        if all(len(half) == 1 for half in names) and "role" not in first and not is_of_calls
-        else None
-    )
-
-
 _HALVES = (
-    (*_OF_CHATS[0], "user", "user utterance", "usr", "input", "prompt", "q"),
-    (*_OF_CHATS[1], *_OF_PARTNERS, "system response", "sys", "output", "a"),
+    {*_OF_CHATS[0], "user", "user utterance", "usr", "input", "prompt", "q"},
+    {*_OF_CHATS[1], *_OF_PARTNERS, "system response", "sys", "output", "a"},
 )
 """Field names of a question and of its answer in a turn that has both."""
 
 
-def _of_halves(value: Value) -> list[Logged]:
-    turns, *names = _halves(value) or ([], "")
-    return [Logged(alternating(turn[name] or None for turn in turns for name in names), id_of(value))]
+def _of_halves(value: Value) -> list[Any]:
+    """Return the messages of turns that have a question and its answer each; raise a LookupError or the like for others."""
+    names = (*WHOLE, "transcript", "history", "dialogue", "log")
+    turns = next((turns for name in names if (turns := listed(value.get(name)))), [])
+    (question,), (answer,) = (half & turns[0].keys() for half in _HALVES)
+    if "role" in turns[0] or ("log" in value and question == "input"):  # a log of calls
+        raise LookupError
+    return alternating(turn[name] or None for turn in turns for name in (question, answer))
 
 
 def _is_list_of(value: object, kind: type) -> bool:
@@ -248,30 +230,29 @@ def _has_numbered(value: Value) -> bool:
     return {(USER, 1), (ASSISTANT, 1)} <= set(roles) and len(roles) == len(set(roles))
 
 
-def _persona_candidates(value: Value) -> list[Logged]:
+def _persona_candidates(value: Value) -> list[Any]:
     last = value["utterances"][-1]
-    return [Logged(alternating([*elements(last["history"]), elements(last["candidates"])[-1]]), id_of(value))]
+    return alternating([*elements(last["history"]), elements(last["candidates"])[-1]])
 
 
-def _abcd(value: Value) -> list[Logged]:
-    turns = (("event" if speaker == "action" else speaker, text) for speaker, text in map(elements, value["original"]))
-    return [Logged([as_message(*turn) for turn in turns], value["convo_id"])]
+def _abcd_turn(turn: Any) -> Value:
+    speaker, text = elements(turn)
+    return as_message("event" if speaker == "action" else speaker, text)
 
 
-def _wizard(value: Value) -> list[Logged]:
+def _wizard(turn: Any) -> Value:
     roles = {"wizard": ASSISTANT, "apprentice": USER}
-    turns = [{"role": roles[turn["speaker"].rpartition("_")[2].lower()], "content": turn["text"]} for turn in value["dialog"]]
-    return [Logged(turns, id_of(value))]
+    return {"role": roles[turn["speaker"].rpartition("_")[2].lower()], "content": turn["text"]}
 
 
-def _blended(value: Value) -> list[Logged]:
+def _blended(value: Value) -> list[Any]:
     seeds = elements(value.get("previous_utterance") or [value[f"{who}_turker_utterance"] for who in ("free", "guided")])
     if "dialog" in value:
         texts = [text for _, text in map(elements, value["dialog"])]
     else:
         both = (elements(value[f"{who}_messages"]) for who in ("free", "guided"))
         texts = [text for pair in zip(*both, strict=True) for text in pair]
-    return [Logged(alternating([*seeds, *texts], ("free", "guided")), id_of(value))]
+    return alternating([*seeds, *texts], ("free", "guided"))
 
 
 def _coqa(value: Value) -> Iterator[Logged]:
@@ -353,8 +334,10 @@ def _parlai_lines(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
         yield first, {"parlai": alternating(texts)}
 
 
-_WITHOUT_SPEAKERS = "has texts without a word of who speaks ({}). Read it by --layout {}: the user and the assistant take turns"
-_OF_A_PASSAGE = "has questions about a passage, and answers of a few words. Read it by --layout {}: the answers are scored"
+_WITHOUT_SPEAKERS = (
+    "has texts without a word of who speaks ({about}). Read it by --layout {name}: the user and the assistant take turns"
+)
+_OF_A_PASSAGE = "has questions about a passage, and answers of a few words. Read it by --layout {name}: the answers are scored"
 _OPEN_PREFERENCE = (
     "each row has two answers, as 'chosen' and 'rejected' are. Score one of them by --layout preferred or "
     "--layout dispreferred; "
@@ -386,13 +369,11 @@ LAYOUTS = [
     plain(
         "kvret", "KVRET, of a driver and an assistant", "dialogue", "turn", "data", each=said("turn", "data.utterance"),
     ),
-    Layout(
-        "woz", "WOZ 2.0, and MultiWOZ as prepared for TRADE", "dialogue[system_transcript,transcript]",
-        lambda value: [
-            Logged([
-                as_message(role, turn[name]) for turn in value["dialogue"]
-                for role, name in ((ASSISTANT, "system_transcript"), (USER, "transcript")) if turn[name]
-            ], value.get("dialogue_idx"))
+    plain(
+        "woz", "WOZ 2.0, and MultiWOZ as prepared for TRADE", "dialogue", "system_transcript", "transcript", id="dialogue_idx",
+        each=lambda turn: [
+            as_message(role, turn[name])
+            for role, name in ((ASSISTANT, "system_transcript"), (USER, "transcript")) if turn[name]
         ],
     ),
     plain(
@@ -400,51 +381,49 @@ LAYOUTS = [
         each=lambda turn: as_message("agent" if turn["is_agent"] else USER, "\n".join(turn["sentences"])),
     ),
     Layout(
-        "multiwoz", "MultiWOZ 2.1", "log[text]",
-        lambda value: [Logged(alternating(turn["text"] for turn in value["log"]), id_of(value))],
+        "multiwoz", "MultiWOZ 2.1", "log[text]", lambda value: alternating(turn["text"] for turn in value["log"]),
     ),
     Layout(
-        "wizard-of-wikipedia", "Wizard of Wikipedia, whose wizard is read as the assistant", "chosen_topic dialog[]", _wizard
+        "wizard-of-wikipedia", "Wizard of Wikipedia, whose wizard is read as the assistant", "chosen_topic dialog[]",
+        messages_at("dialog", each=_wizard),
     ),
-    Layout("abcd", "ABCD, with its agents' actions", "convo_id original[]", _abcd),
+    Layout(
+        "abcd", "ABCD, with its agents' actions", "convo_id original[]",
+        messages_at("original", id="convo_id", each=_abcd_turn),
+    ),
     Layout(
         "persona-candidates", "Persona-Chat with candidates, of which the last is the reply", "utterances[candidates,history]",
-        _persona_candidates, open_question=ask_who("persona-candidates", "Persona-Chat", "every second message is scored"),
+        _persona_candidates, open_question=ask_who("every second message is scored"),
     ),
     Layout(
-        "topical-chat", "Topical-Chat", "content[agent,message]",
-        messages_at("content", each=said("agent", "message")),
-        open_question=ask_who("topical-chat", "Topical-Chat"),
+        "topical-chat", "Topical-Chat", "content[agent,message]", messages_at("content", each=said("agent", "message")),
+        open_question=ask_who(),
     ),
     Layout(
         "blended-skill-talk", "Blended Skill Talk",
         "personas previous_utterance | personas free_messages | personas free_turker_utterance", _blended,
-        open_question=ask_who("blended-skill-talk", "Blended Skill Talk"),
+        open_question=ask_who(),
     ),
     Layout(
         "dailydialog", "DailyDialog", lambda value: _is_list_of(value["dialog"], str), messages_at("dialog"),
-        open_question=ask_who("dailydialog", "DailyDialog"),
+        open_question=ask_who(),
     ),
     Layout(
         "empathetic-dialogues", "EmpatheticDialogues, a message a row", "conv_id utterance speaker_idx",
         message=lambda value: as_message(
             f"speaker {value['speaker_idx']}", value["utterance"].replace("_comma_", ","), conversation=value["conv_id"]
         ),
-        open_question=ask_who("empathetic-dialogues", "EmpatheticDialogues"),
+        open_question=ask_who(),
     ),
     Layout(
         "soda", "SODA", lambda value: _is_list_of(value["dialogue"], str) and _is_list_of(value["speakers"], str),
-        lambda value: [
-            Logged([as_message(*one) for one in zip(elements(value["speakers"]), elements(value["dialogue"]), strict=True)])
-        ],
-        open_question=ask_who("soda", "SODA"),
+        lambda value: [as_message(*one) for one in zip(elements(value["speakers"]), elements(value["dialogue"]), strict=True)],
+        open_question=ask_who(),
     ),
     Layout(
         "parlai-conversations", "conversations that ParlAI saves",
         lambda value: _is_list_of(value["dialog"][:1], list),
-        lambda value: [
-            Logged([one for pair in value["dialog"] for one in elements(pair)], id_of(value), fields=Fields("id", "text"))
-        ],
+        messages_at("dialog", fields=Fields("id", "text"), each=elements),
     ),
     Layout(
         "parlai", "ParlAI's text", "parlai[]", messages_at("parlai"), rows=_parlai_lines,
@@ -456,39 +435,36 @@ LAYOUTS = [
     ),
     Layout(
         "coqa", "CoQA", "story questions answers | data[story,questions,answers]", _coqa,
-        open_question=_OF_A_PASSAGE.format("coqa"),
+        open_question=_OF_A_PASSAGE,
     ),
-    Layout("quac", "QuAC", "data[paragraphs]", _quac, open_question=_OF_A_PASSAGE.format("quac")),
+    Layout("quac", "QuAC", "data[paragraphs]", _quac, open_question=_OF_A_PASSAGE),
     Layout(
-        "ultrachat", "UltraChat as it was first published",
-        lambda value: _is_list_of(value["data"], str),
-        lambda value: [Logged(alternating(list_at(value, "data")), id_of(value))],
-        open_question=_WITHOUT_SPEAKERS.format("UltraChat", "ultrachat"),
+        "ultrachat", "UltraChat as it was first published", lambda value: _is_list_of(value["data"], str),
+        lambda value: alternating(list_at(value, "data")), open_question=_WITHOUT_SPEAKERS,
     ),
     Layout(
         "oasst", "trees of OpenAssistant", "prompt{replies}",
-        lambda value: [Logged(flat([value["prompt"]], "replies", "message_id"), value.get("message_tree_id"))],
+        lambda value: [logged_in(value, flat([value["prompt"]], "replies", "message_id"), "message_tree_id")],
     ),
     Layout(
         "exchanges", "turns with a question and its answer each, as of Firefly, MOSS, XTuner or DialogStudio",
-        lambda value: _halves(value) is not None, _of_halves,
+        lambda value: bool(_of_halves(value)), _of_halves,
     ),
     Layout(
         "marked-text", "texts with marks of who speaks: templates of chats, Baize, Guanaco, HH-RLHF",
-        lambda value: _marked(value) is not None, lambda value: [Logged(_marked(value) or [], id_of(value))],
+        lambda value: _marked(value) is not None, lambda value: _marked(value) or [],
     ),
     texts("dolly", "Dolly", "instruction", "response", "context"),
     texts("alpaca", "Alpaca", "instruction", "output", more="input"),
     texts("open-orca", "OpenOrca", "question", "response", "system_prompt"),
     Layout(
         "numbered", "columns user_1, assistant_1, user_2, ...", _has_numbered,
-        lambda value: [Logged([as_message(role, text) for _, role, text in _numbered(value) if text], id_of(value))],
+        lambda value: [as_message(role, text) for _, role, text in _numbered(value) if text],
     ),
     Layout(
         "numbered-turns", "columns turn_1, turn_2, ...",
         lambda value: {name for _, name, _ in _numbered(value)} in ({name} for name in _TURNS),
-        lambda value: [Logged(alternating(text for _, _, text in _numbered(value) if text), id_of(value))],
-        open_question=_WITHOUT_SPEAKERS.format("numbered turns", "numbered-turns"),
+        lambda value: alternating(text for _, _, text in _numbered(value) if text), open_question=_WITHOUT_SPEAKERS,
     ),
 ]  # fmt: skip
 LAST = [
@@ -503,7 +479,8 @@ LAST = [
         "one conversation by --layout exchange-rows, or each alone by --layout question-answer",
     ),
     Layout(
-        "question-answer", "a question and an answer that are texts", _has_names, _question_answer,
+        "question-answer", "a question and an answer that are texts", lambda value: _fields_of_exchange(value)[1] is not None,
+        _question_answer,
         open_question="has a question and an answer that are texts. Read it by --layout question-answer, or say which fields "
         "they are by --columns context=NAME,response=NAME",
     ),

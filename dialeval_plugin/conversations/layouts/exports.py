@@ -11,14 +11,29 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from dialeval_plugin.conversations.messages import ASSISTANT, USER, alternating, at, is_silent, plain_text
 from dialeval_plugin.conversations.order import current_of
 
-from .layout import Layout, Logged, Value, as_message, elements, flat, has, id_of, list_at, listed, messages_at, plain, said
+from .layout import (
+    Layout,
+    Logged,
+    Value,
+    answered,
+    as_message,
+    elements,
+    flat,
+    has,
+    id_of,
+    list_at,
+    listed,
+    messages_at,
+    plain,
+    said,
+)
 
 _UNSEEN = {
     "thoughts": "reasoning", "reasoning_recap": "reasoning", "model_editable_context": "developer",
@@ -42,17 +57,20 @@ _OF_A_SESSION = (
 _ROLLOUT_ROWS = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
 
 
-def _chatgpt(value: Value) -> list[Logged]:
-    messages = []
-    for key, node in value["mapping"].items():
-        message = node.get("message") or {"author": {"role": "root"}, "content": ""}
-        unseen = _UNSEEN.get(str(at(message, "content.content_type")))
-        if at(message, "content.parts") == [""]:
-            message = {**message, "content": None}  # precedes a tool call
-        if unseen or message.get("recipient", "all") != "all" or at(message, "metadata.is_visually_hidden_from_conversation"):
-            message = {**message, "author": {"role": unseen or "tool"}}  # addressed to a tool, or shown to nobody
-        messages.append({**message, "id": key, "parent": node.get("parent")})
-    return [Logged(messages, id_of(value), current=current_of(value))]
+def _mapped(each: Callable[[Any], Any]) -> Callable[[Value], list[Any]]:
+    """Return a reader of messages by their ids, each with the id of the one before it."""
+    return lambda value: [
+        {**each(node.get("message") or {}), "id": key, "parent": node.get("parent")} for key, node in value["mapping"].items()
+    ]
+
+
+def _chatgpt(message: Any) -> Any:
+    unseen = _UNSEEN.get(str(at(message, "content.content_type"))) if message else "root"
+    if at(message, "content.parts") == [""]:
+        message = {**message, "content": None}  # precedes a tool call
+    if unseen or message.get("recipient", "all") != "all" or at(message, "metadata.is_visually_hidden_from_conversation"):
+        message = {**message, "author": {"role": unseen or "tool"}}  # addressed to a tool, or shown to nobody
+    return message
 
 
 def _in_content(message: Any) -> Any:
@@ -62,13 +80,10 @@ def _in_content(message: Any) -> Any:
     return {name: one for name, one in message.items() if name != "text"}
 
 
-def _deepseek(value: Value) -> list[Logged]:
-    messages = []
-    for key, node in value["mapping"].items():
-        fragments = at(node, "message.fragments") or []
-        role = USER if any(one["type"] == "REQUEST" for one in fragments) else ASSISTANT if fragments else "root"
-        messages.append({"id": key, "parent": node.get("parent"), "role": role, "content": _fragments(fragments)})
-    return [Logged(messages, id_of(value), current=current_of(value))]
+def _deepseek(message: Any) -> Value:
+    fragments = message.get("fragments") or []
+    role = USER if any(one["type"] == "REQUEST" for one in fragments) else ASSISTANT if fragments else "root"
+    return {"role": role, "content": _fragments(fragments)}
 
 
 def _deepseek_session(value: Value) -> list[Logged]:
@@ -92,16 +107,13 @@ def _with_phases(message: Any) -> Any:
     phases = message.get("content_list") if isinstance(message, Mapping) and not message.get("content") else None
     if not phases:
         return message
-    return {
-        **message,
-        "content": [{**one, "type": "text" if one.get("phase") == "answer" else one.get("phase")} for one in phases],
-    }
+    parts = [{**one, "type": "text" if one.get("phase") == "answer" else one.get("phase")} for one in phases]
+    return {**message, "content": parts}
 
 
-def _librechat(value: Value) -> list[Logged]:
+def _librechat(value: Value) -> list[Any]:
     messages = listed(value.get("messagesTree") or value["messages"]) or []
-    tree = [_in_content(one) for one in flat(messages, "children", "messageId")]
-    return [Logged(tree, id_of(value), current=current_of(value))]
+    return [_in_content(one) for one in flat(messages, "children", "messageId")]
 
 
 def _lm_studio(message: Any) -> Any:
@@ -119,9 +131,6 @@ def _lm_studio(message: Any) -> Any:
 def _chatbox(message: Any) -> Any:
     parts = [{"type": "text", "text": at(one, "data.inline")} if "data" in one else one for one in message["contentParts"]]
     return {**message, "content": parts}
-
-
-_chatbox_session = messages_at("messages", each=_chatbox)
 
 
 def _sillytavern(value: Value) -> Value | str:
@@ -163,20 +172,17 @@ def _cursor_message(bubble: Any) -> Any:
     return as_message(role, bubble.get("text") or bubble.get("rawText"), *unseen)
 
 
-def _vscode(value: Value) -> list[Logged]:
-    messages: list[Any] = []
-    for request in value["requests"]:
-        asked, text, unseen = request["message"], "", []
-        for part in request.get("response") or ():
-            kind = part.get("kind") or "markdownContent"
-            if kind in ("markdownContent", "markdownVuln"):
-                text += (part.get("content") or part)["value"]
-            elif kind == "inlineReference":
-                text += part.get("name") or ""
-            else:
-                unseen.append(kind)
-        messages += [as_message(USER, asked if isinstance(asked, str) else asked["text"]), as_message(ASSISTANT, text, *unseen)]
-    return [Logged(messages, value.get("sessionId"))]
+def _vscode(request: Any) -> list[Value]:
+    asked, text, unseen = request["message"], "", []
+    for part in request.get("response") or ():
+        kind = part.get("kind") or "markdownContent"
+        if kind in ("markdownContent", "markdownVuln"):
+            text += (part.get("content") or part)["value"]
+        elif kind == "inlineReference":
+            text += part.get("name") or ""
+        else:
+            unseen.append(kind)
+    return [as_message(USER, asked if isinstance(asked, str) else asked["text"]), as_message(ASSISTANT, text, *unseen)]
 
 
 def _claude_code(value: Value) -> Value | str:
@@ -206,17 +212,7 @@ def _codex(value: Value) -> Value | str:
     return {**payload, "timestamp": value.get("timestamp"), "role": role}
 
 
-def _codex_thread(value: Value) -> list[Logged]:
-    roles = {"userMessage": USER, "agentMessage": ASSISTANT}
-    items = [item for turn in list_at(value, "thread.turns") for item in turn["items"]]
-    messages = [{"role": roles.get(one["type"], "event"), "content": one.get("text", one.get("content"))} for one in items]
-    return [Logged(messages, at(value, "thread.id"))]
-
-
-def _amazon_q(value: Value) -> list[Logged]:
-    turns = list_at(value, "history")
-    paths = (USER, "user.content.Prompt.prompt"), (ASSISTANT, "assistant.Response.content")
-    return [Logged([as_message(role, at(turn, path)) for turn in turns for role, path in paths], id_of(value))]
+_codex_item = said("type", "text | content", {"userMessage": USER, "agentMessage": ASSISTANT}, otherwise="event")
 
 
 def _big_agi(message: Any) -> Any:
@@ -230,20 +226,8 @@ def _zed(message: Any) -> Any:
     return {"role": USER if name == "User" else ASSISTANT, "content": parts or None}
 
 
-def _copilot(row: Value) -> Value:
-    role = USER if row["Author"].lower() in ("user", "human") else ASSISTANT
-    if "Message" in row:
-        return as_message(role, row["Message"], conversation=row["Conversation"], time=row.get("Time"))
-    time = datetime.strptime(row["CreatedAt"], "%m/%d/%Y %H:%M:%S %z")
-    return as_message(role, row["MessageContent"], conversation=row["ChatName"], time=time)
-
-
-def _grok(value: Value) -> list[Logged]:
-    messages = []
-    for response in (one["response"] for one in value["responses"]):
-        role = USER if response["sender"].lower() == "human" else ASSISTANT  # or the name of a model
-        messages.append({**response, "sender": role, "parent": response.get("parent_response_id")})
-    return [Logged(messages, value["conversation"].get("id"))]
+_USERS = dict.fromkeys(("user", "User", "human", "Human", "HUMAN"), USER)
+"""The user, next to whom the model is called by its name."""
 
 
 def _takeout_activity(value: Value) -> list[Value] | str:
@@ -272,13 +256,10 @@ def _character_ai(turn: Any) -> Any:
     return as_message(USER if turn["author"].get("is_human") else ASSISTANT, shown["raw_content"], time=turn.get("create_time"))
 
 
-def _perplexity(value: Value) -> list[Logged]:
-    messages: list[Any] = []
-    for entry in value["entries"]:
-        blocks = [at(block, "markdown_block.answer") for block in entry.get("blocks") or ()]
-        answer = entry.get("answer") or next(filter(None, blocks), None)
-        messages += [as_message(USER, entry.get("query") or entry["query_str"]), as_message(ASSISTANT, answer)]
-    return [Logged(messages, id_of(value))]
+def _perplexity(entry: Any) -> list[Value]:
+    blocks = [at(block, "markdown_block.answer") for block in entry.get("blocks") or ()]
+    answer = entry.get("answer") or next(filter(None, blocks), None)
+    return [as_message(USER, entry.get("query") or entry["query_str"]), as_message(ASSISTANT, answer)]
 
 
 def _aider_rows(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
@@ -301,10 +282,11 @@ _DEEPSEEK = "DeepSeek's export, or a chat as its page has it"
 
 LAYOUTS = [
     Layout(
-        "deepseek", _DEEPSEEK, lambda value: any(at(one, "message.fragments") for one in value["mapping"].values()), _deepseek
+        "deepseek", _DEEPSEEK, lambda value: any(at(one, "message.fragments") for one in value["mapping"].values()),
+        _mapped(_deepseek),
     ),
     Layout("deepseek", _DEEPSEEK, "data.biz_data.chat_messages[]", _deepseek_session),
-    Layout("chatgpt", "conversations.json of ChatGPT's export", "mapping{}", _chatgpt),
+    Layout("chatgpt", "conversations.json of ChatGPT's export", "mapping{}", _mapped(_chatgpt)),
     plain("claude", "conversations.json of Claude's export", "chat_messages", each=_in_content),
     Layout("open-webui", "the exports of Open WebUI and of Qwen Chat", "chat{history} | chat.messages[role]", _open_webui),
     # AI Studio writes an attached file as a chunk without a text.
@@ -316,26 +298,41 @@ LAYOUTS = [
     plain("gemini-takeout", "a conversation of Gemini in Google Takeout", "conversation_turns", each=_takeout_turn),
     Layout(
         "copilot", "the activity of Microsoft Copilot, a table with a message a row",
-        "Author Conversation Message | Author ChatName MessageContent CreatedAt", message=_copilot,
+        "Author Conversation Message | Author ChatName MessageContent CreatedAt",
+        message=said("Author", "Message | MessageContent", _USERS, otherwise=ASSISTANT, timestamp="Time | CreatedAt",
+                     conversation="Conversation | ChatName"),
     ),
     plain("character-ai", "a chat of Character.AI", "turns", "author", "candidates", each=_character_ai),
     plain("big-agi", "chats of big-AGI", "messages", "role", "fragments", each=_big_agi),
     plain("zed", "a thread of Zed", "messages", "User", each=_zed),
     Layout(
-        "amazon-q", "chats of the command lines of Amazon Q and Kiro", read=_amazon_q,
-        recognises=lambda value: has(value["history"][0]["user"], "content") and "assistant" in value["history"][0],
+        "amazon-q", "chats of the command lines of Amazon Q and Kiro",
+        lambda value: has(value["history"][0]["user"], "content") and "assistant" in value["history"][0],
+        messages_at("history", each=answered("user.content.Prompt.prompt", "assistant.Response.content")),
     ),
-    Layout("codex", "a thread of Codex's app server", "thread.turns[items]", _codex_thread),
-    Layout("perplexity", "a thread of Perplexity", "entries[query] | entries[query_str]", _perplexity),
-    Layout("grok", "a conversation of Grok's export", "conversation{} responses[response]", _grok),
+    plain(
+        "codex", "a thread of Codex's app server", "thread.turns", "items", id="thread.id",
+        each=lambda turn: list(map(_codex_item, turn["items"])),
+    ),
+    Layout(
+        "perplexity", "a thread of Perplexity", "entries[query] | entries[query_str]", messages_at("entries", each=_perplexity)
+    ),
+    plain(
+        "grok", "a conversation of Grok's export", "responses", "response", id="conversation.id",
+        each=said("response.sender", "response.message", _USERS, otherwise=ASSISTANT, id="response._id",
+                  parent="response.parent_response_id", created_at="response.create_time"),
+    ),
     plain(
         "chatgpt-exporter", "a chat of ChatGPT Exporter", "messages", "role", "say",
         each=said("role", "say", {"Prompt": USER, "Response": ASSISTANT}),
     ),
-    Layout("aider", "a history of aider", lambda value: False, rows=_aider_rows, message=lambda value: value),
+    Layout("aider", "a history of aider", rows=_aider_rows, message=lambda value: value),
     Layout(
         "chatbox", "a backup of Chatbox", "__exported_items",
-        lambda value: [one for name in value if name.startswith("session:") for one in _chatbox_session(value[name])],
+        lambda value: (
+            Logged([_chatbox(message) for message in session["messages"]], session.get("id"))
+            for name, session in value.items() if name.startswith("session:")
+        ),
     ),
     plain("chatbox", "a session of Chatbox, or messages of UiPath", "messages", "role", "contentParts", each=_chatbox),
     Layout("librechat", "LibreChat's export", "messagesTree[] | messages[isCreatedByUser]", _librechat),
@@ -347,10 +344,8 @@ LAYOUTS = [
     Layout(
         "text-generation-webui", "a chat of text-generation-webui", "internal[] visible[] | data[] data_visible[]",
         lambda value: [
-            Logged([
-                one for one in alternating(text for pair in value.get("internal") or value["data"] for text in elements(pair))
-                if one["content"] != _NO_REQUEST
-            ])
+            one for one in alternating(text for pair in value.get("internal") or value["data"] for text in elements(pair))
+            if one["content"] != _NO_REQUEST
         ],
     ),
     plain("lm-studio", "a conversation of LM Studio", "messages", "versions", each=_lm_studio),
@@ -369,7 +364,7 @@ LAYOUTS = [
         "cursor-tabs", "the chat tabs of Cursor", "tabs[bubbles]",
         lambda value: [Logged([_cursor_message(one) for one in tab["bubbles"]], tab.get("tabId")) for tab in value["tabs"]],
     ),
-    Layout("vscode-chat", "a chat with Copilot in VS Code", "requests[message]", _vscode),
+    plain("vscode-chat", "a chat with Copilot in VS Code", "requests", "message", each=_vscode),
     Layout(
         "claude-code", "a session of Claude Code, a message a row", message=_claude_code,
         recognises=" | ".join(f'type"" {names}' for names in _OF_A_SESSION),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -61,7 +61,7 @@ class Layout:
         name: name for `--layout`.
         about: the product or data set, as text.
         recognises: whether an object of a file has this layout: a function, or the fields that it has, see `shape`.
-        read: returns the conversations in the object.
+        read: yields the conversations in the object, or returns the list of messages of one.
         message: for a file with one message per row, returns the message, with the id of its conversation under 'conversation';
             or several messages; or a text, the kind under which a row without a message is counted, "" for an uncounted one.
             None: an object is read by `read`.
@@ -69,17 +69,18 @@ class Layout:
             is read if the user names the layout.
         marks: characteristic fields, for the error about an object of no layout.
         joined_by: field that joins the rows of one object, for example a question and its answer in separate files.
-        open_question: question that the user must settle before such a file is read; "" if there is none.
+        open_question: question that the user must settle before such a file is read, with `{name}` and `{about}` for the
+            layout's own; "" if there is none.
         told_by: what tells its `rows` from other texts: a line, messages of several speakers, or one of them who speaks again.
         is_of_any_product: whether its fields have names that any product may use, next to fields that are not known.
     """
 
     name: str
     about: str
-    recognises: Callable[[Value], bool] | str
-    read: Callable[[Value], Iterable[Logged]] = lambda value: ()
+    recognises: Callable[[Value], bool] | str = lambda value: False
+    read: Callable[[Value], Iterable[Any]] = lambda value: ()
     _: KW_ONLY
-    message: Callable[[Value], Value | list[Value] | str] | None = None
+    message: Callable[[Value], Value | list[Any] | str] | None = None
     rows: Callable[[Iterable[str]], Iterator[tuple[int, Value]]] | None = None
     marks: tuple[str, ...] = ()
     joined_by: str = ""
@@ -92,21 +93,28 @@ class Layout:
         recognises = shape(self.recognises) if isinstance(self.recognises, str) else self.recognises
         try:
             return recognises(value)
-        except (LookupError, TypeError, AttributeError):
+        except (LookupError, TypeError, AttributeError, ValueError):
             return False  # a field has another type there
 
     def conversations(self, value: Value, where: str) -> list[Logged]:
         """Return the conversations in an object; its errors begin with `where`."""
         with self.reading(where):
-            conversations = list(self.read(value))
+            conversations = self.logged(value)
             if not all(isinstance(one.messages, list) for one in conversations):
                 raise TypeError
             return conversations
 
+    def logged(self, value: Value) -> list[Logged]:
+        """Return the conversations in an object."""
+        found = self.read(value)
+        if isinstance(found, list) and not any(isinstance(one, Logged) for one in found):
+            return [logged_in(value, found)]
+        return list(found)
+
     def ask(self, where: str, named: str | None) -> None:
         """Raise an error for an object whose layout leaves a question open, unless the user named the layout."""
         if self.open_question and named is None:
-            raise InputError(f"{where}: {self.open_question}.")
+            raise InputError(f"{where}: {self.open_question.format(name=self.name, about=self.about)}.")
 
     @contextlib.contextmanager
     def reading(self, where: str) -> Iterator[None]:
@@ -126,17 +134,12 @@ AS_IT_SHOULD_BE = "expected|reference|target|ideal|gold|truth"
 """Pattern of names of what should have been said, in place of what was."""
 WHOLE = ("messages", "conversations", "conversation", "turns")
 """Field names of a conversation's messages in unknown layouts."""
-IDS = (
-    "id", "conversation_id", "conversationId", "uuid", "session_id", "sessionId", "thread_id", "threadId", "chat_id",
-    "dialogue_id", "dialog_id", "conversation_hash", "trace_id", "traceId", "_id", "question_id",
-)  # fmt: skip
-
-
 CONVERSATION_IDS = (
     "conversation", "conversation_id", "conversationId", "session_id", "sessionId", "thread_id", "threadId", "chat_id",
     "chatId", "dialogue_id", "dialog_id", "convId", "conv_id", "call_id", "ticket_id",
 )  # fmt: skip
 """Field names of the id of a row's conversation."""
+IDS = ("id", *CONVERSATION_IDS[1:], "uuid", "conversation_hash", "trace_id", "traceId", "_id", "question_id")
 
 
 def id_of(value: Value) -> object:
@@ -175,20 +178,27 @@ def list_at(value: Value, path: str) -> list[Any]:
     return elements(at(value, path))
 
 
+def logged_in(value: Value, messages: list[Any], id: str = "", fields: Fields = USUAL) -> Logged:
+    """Return the conversation of an object, which has its id at the path `id` or in one of the usual fields."""
+    own = at(value, id) if id else None
+    current = current_of(value) or current_of(next((one for one in value.values() if isinstance(one, Mapping)), {}))
+    return Logged(messages, id_of(value) if own is None else own, current=current, fields=fields)
+
+
 def messages_at(
     path: str, *, id: str = "", fields: Fields = USUAL, each: Callable[[Any], Any] | None = None
 ) -> Callable[[Value], list[Logged]]:
-    """Return a reader of one conversation with its messages at `path`, and its id at `id` or in one of the usual fields.
+    """Return a reader of one conversation with its messages at `path`, and its id as of `logged_in`.
 
-    `each` converts an element of the list to a usual message.
+    `each` converts an element of the list to a usual message, or to several.
     """
 
     def read(value: Value) -> list[Logged]:
-        current = current_of(value) or current_of(next((one for one in value.values() if isinstance(one, Mapping)), {}))
-        own = at(value, id) if id else None
         messages = list_at(value, path)
-        messages = messages if each is None else [each(one) for one in messages]
-        return [Logged(messages, own if own is not None else id_of(value), current=current, fields=fields)]
+        if each is not None:
+            made = map(each, messages)
+            messages = [message for one in made for message in (one if isinstance(one, list) else [one])]
+        return [logged_in(value, messages, id, fields)]
 
     return read
 
@@ -351,7 +361,7 @@ def trace_of(value: Value) -> object:
     return None if id is None else ("trace", id)
 
 
-def exchange_at(name: str, about: str, request: str, answer: str, *marks: str, open_question: str = "") -> Layout:
+def exchange_at(name: str, about: str, request: str, answer: str, *marks: str) -> Layout:
     """Return a layout of requests and answers at these paths, for objects that also have the fields `marks`."""
 
     def read(value: Value) -> list[Logged]:
@@ -360,8 +370,7 @@ def exchange_at(name: str, about: str, request: str, answer: str, *marks: str, o
         return [one._replace(once=trace_of(value)) for one in exchange(at(value, request), at(value, answer), id_of(value))]
 
     return Layout(
-        name=name, about=about, read=read, open_question=open_question,
-        marks=(request.partition(".")[0], answer.partition(".")[0], *marks),
+        name=name, about=about, read=read, marks=(request.partition(".")[0], answer.partition(".")[0], *marks),
         recognises=lambda value: has(value, answer.partition(".")[0], *marks) and at(value, request) is not None,
     )  # fmt: skip
 
@@ -392,24 +401,52 @@ def flat(messages: Iterable[Any], children: str, id: str, parent: object = None)
 
 
 def said(
-    role: str, text: str, roles: Mapping[Any, str] = {}, *, time: str = "", note: str = ""
+    role: str,
+    text: str,
+    roles: Mapping[Any, str] = {},
+    *,
+    otherwise: str | None = None,
+    only: tuple[str, Container[Any]] | None = None,
+    note: str = "",
+    **others: str,
 ) -> Callable[[Value], dict[str, Any]]:
-    """Return a function that makes a usual message of one whose role, text and time are at these paths.
+    """Return a function that makes a usual message of one whose role, text and other fields are at these paths.
 
-    `roles` are those that the product calls otherwise, and `note` is a field of messages that only colleagues see.
+    Args:
+        role: path of the role.
+        text: path of the text.
+        roles: roles that the product calls otherwise.
+        otherwise: role of all that are not among `roles`; None: as they are called.
+        only: a path, and what is there in a message that somebody said.
+        note: a field of messages that only colleagues see.
+        others: paths of the fields of the usual message, such as its timestamp.
     """
 
     def usual(message: Value) -> dict[str, Any]:
         given = at(message, role)
-        name = roles.get(given, str(given) if isinstance(given, int) else given)
-        return as_message("note" if note and message.get(note) else name, at(message, text), timestamp=at(message, time))
+        name = roles.get(given, otherwise or (str(given) if isinstance(given, int) else given))
+        if only is not None and at(message, only[0]) not in only[1]:
+            name = "event"
+        elif note and message.get(note):
+            name = "note"
+        return as_message(name, at(message, text), **{field: at(message, path) for field, path in others.items()})
 
     return usual
 
 
-def ask_who(name: str, about: str, who: str = "each message but the first is scored") -> str:
+def answered(question: str, answer: str, **others: str) -> Callable[[Value], list[dict[str, Any]]]:
+    """Return a function that makes two usual messages of a question and its answer at these paths."""
+
+    def both(value: Value) -> list[dict[str, Any]]:
+        place = {field: at(value, path) for field, path in others.items()}
+        return [as_message(USER, at(value, question), **place), as_message(ASSISTANT, at(value, answer), **place)]
+
+    return both
+
+
+def ask_who(who: str = "each message but the first is scored") -> str:
     """Return the question that a chat between people leaves open."""
-    return f"is a chat of people ({about}). Read it by --layout {name}: {who}"
+    return f"is a chat of people ({{about}}). Read it by --layout {{name}}: {who}"
 
 
 def texts(name: str, about: str, question: str, answer: str, *marks: str, more: str = "") -> Layout:
@@ -424,6 +461,6 @@ def texts(name: str, about: str, question: str, answer: str, *marks: str, more: 
     return Layout(
         name=name, about=about, read=read, marks=(question, answer, *marks),
         recognises=f'{question}"" {answer}"" {" ".join(marks)}',
-        open_question=f"has a question and an answer that are texts ({about}), and such a text may be a task instead of talk. "
-        f"Read it by --layout {name}: {answer!r} is scored after {question!r}",
+        open_question="has a question and an answer that are texts ({about}), and such a text may be a task instead of talk. "
+        f"Read it by --layout {{name}}: {answer!r} is scored after {question!r}",
     )  # fmt: skip

@@ -7,13 +7,14 @@ Slack its API's `conversations.history`, Signal AsamK/signal-cli and carderne/si
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from dialeval_plugin.conversations.messages import ASSISTANT, ROLES, SYSTEM, USER, at, plain_text
 
-from .layout import Layout, Logged, Value, as_message, ask_who, has, messages_at, said, shape
+from .layout import Layout, Value, as_message, ask_who, has, messages_at, said
 
 _BOTS = "its bots are read as the assistant"
 _THREADS = f"each thread is a conversation, {_BOTS}"
@@ -21,7 +22,7 @@ _SERVICE: dict[str, Any] = {"role": "service"}
 """A message about people who joined or left, which is counted and is no turn."""
 _TELEGRAM = {
     "personal_chat", "bot_chat", "saved_messages", "private_group", "private_supergroup", "public_supergroup",
-    "private_channel", "public_channel",
+    "private_channel", "public_channel", "replies", "verification_codes",
 }  # fmt: skip
 _DAY = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
 _TIME = r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:\s?[AaPp]\.?\s?[Mm]\.?)?"
@@ -80,9 +81,8 @@ _DIRECTION_MARKS = dict.fromkeys(map(ord, "\u200e\u200f\u202a\u202c\ufeff"))
 _WHATSAPP_SPACES = {0x202F: " ", 0xA0: " "}
 
 
-def _telegram(value: Value) -> list[Logged]:
-    chats = at(value, "chats.list") or [value]
-    return [Logged([_telegram_message(one, chat) for one in chat["messages"]], chat.get("id")) for chat in chats]
+def _telegram(chat: Value) -> list[Any]:
+    return [_telegram_message(one, chat) for one in chat["messages"]]
 
 
 def _telegram_message(message: Any, chat: Value) -> Any:
@@ -265,47 +265,35 @@ def _mattermost(value: Value) -> Value | list[Value] | str:
     return [as_message(one["user"], one["message"], timestamp=one["create_at"], **place) for one in posts]
 
 
-def _skype(value: Value) -> Iterator[Logged]:
-    for chat in value["conversations"]:
-        messages = (
-            as_message(one["from"], plain_text(one["content"]), timestamp=one["originalarrivaltime"])
-            if one["messagetype"] in ("Text", "RichText") else _SERVICE | {"timestamp": one["originalarrivaltime"]}
-            for one in chat["MessageList"]
-        )  # fmt: skip
-        yield Logged(list(messages), chat["id"])
+def _skype(message: Any) -> Any:
+    is_said = message["messagetype"] in ("Text", "RichText")
+    return as_message(
+        message["from"] if is_said else "service", plain_text(message["content"]), timestamp=message["originalarrivaltime"]
+    )
 
 
-def _of_people(name: str, about: str, recognises: Callable[[Value], bool] | str, who: str = "", **others: Any) -> Layout:
-    """Return the layout of a chat without a known assistant, which the user must name."""
-    question = ask_who(name, about, who) if who else ask_who(name, about)
-    return Layout(name, about, recognises, **others, open_question=question)
-
-
-_SLACK = "Slack's export or API"
-
+_of_people: Callable[..., Layout] = functools.partial(Layout, open_question=ask_who())
+"""A layout of a chat without a known assistant, which the user must name."""
 LAYOUTS = [
     _of_people(
-        "discord", "DiscordChatExporter's JSON", "guild channel messages", _BOTS,
-        read=messages_at("messages", id="channel.id", each=_discord_message),
+        "discord", "DiscordChatExporter's JSON", "guild channel messages",
+        messages_at("messages", id="channel.id", each=_discord_message), open_question=ask_who(_BOTS),
     ),
     _of_people(
         "meta", "Instagram's or Messenger's export", "participants messages[sender_name]",
-        read=messages_at("messages", id="thread_path", each=_meta_message),
+        messages_at("messages", id="thread_path", each=_meta_message),
     ),
     Layout(
         "telegram", "Telegram's export, of a chat or of all", read=_telegram,
-        recognises=lambda value: shape("chats.list[messages]")(value)
-        or (isinstance(value["messages"], list) and value.get("type") in _TELEGRAM),
+        recognises=lambda value: isinstance(value["messages"], list) and value.get("type") in _TELEGRAM,
     ),
     Layout(
-        "transcript", "a text whose lines begin with roles: `User:`, `Assistant:`", lambda value: False,
+        "transcript", "a text whose lines begin with roles: `User:`, `Assistant:`",
         rows=transcript_rows, message=lambda value: value,
     ),
-    _of_people(
-        "whatsapp", "WhatsApp's export, a text", lambda value: False, rows=_text_rows("whatsapp"), message=_whatsapp
-    ),
+    _of_people("whatsapp", "WhatsApp's export, a text", rows=_text_rows("whatsapp"), message=_whatsapp),
     *(
-        _of_people(name, about, lambda value: False, rows=_text_rows(name), message=_of_text, told_by=told_by)
+        _of_people(name, about, rows=_text_rows(name), message=_of_text, told_by=told_by)
         for name, about, told_by in (
             ("irc", "a log of IRC", "line"), ("line", "LINE's export, a text", "line"),
             ("kakaotalk", "KakaoTalk's export, a text", "line"), ("wechat-text", "a text of WeChat or QQ", "speakers"),
@@ -319,12 +307,12 @@ LAYOUTS = [
     ),
     _of_people(
         "mattermost", "posts of a channel of Mattermost's API", "order[] posts{}",
-        read=lambda value: [Logged([
+        lambda value: [
             as_message("service" if one.get("type") else one["user_id"], one["message"], timestamp=one["create_at"])
             for one in value["posts"].values()
-        ])],
+        ],
     ),
-    _of_people("skype", "Skype's export", "conversations[MessageList]", read=_skype),
+    _of_people("skype", "Skype's export", "MessageList[]", messages_at("MessageList", each=_skype)),
     _of_people(
         "wechat", "messages of WeChat's data base, a table", "StrContent IsSender Type",
         message=lambda value: as_message(
@@ -333,22 +321,22 @@ LAYOUTS = [
             conversation=value.get("StrTalker") or value.get("TalkerId"), timestamp=value.get("CreateTime"),
         ),
     ),
-    _of_people("slack", _SLACK, _is_slack, _THREADS, message=_slack_message),
+    _of_people("slack", "Slack's export or API", _is_slack, message=_slack_message, open_question=ask_who(_THREADS)),
     _of_people(
         "signal", "messages of Signal's desktop, sigexport or signal-cli, one a row",
         "conversationId body type sent_at | sender body date reactions | envelope{source,timestamp}", message=_signal,
     ),
     _of_people("imessage", "messages of iMessage, one a row", "is_from_me text", message=_imessage),
     _of_people(
-        "teams", "messages of Microsoft Teams from Graph's API", "value[messageType,body]", _BOTS,
-        read=messages_at("value", each=_teams_message),
+        "teams", "messages of Microsoft Teams from Graph's API", "value[messageType,body]",
+        messages_at("value", each=_teams_message), open_question=ask_who(_BOTS),
     ),
     _of_people(
         "matrix", "Element's export of a Matrix room", "messages[event_id,sender,content]",
-        read=messages_at("messages", each=_matrix_message),
+        messages_at("messages", each=_matrix_message),
     ),
     _of_people(
         "deepgram", "utterances in Deepgram's transcript", "results.utterances[speaker,transcript]",
-        read=messages_at("results.utterances", each=said("speaker", "transcript", time="start")),
+        messages_at("results.utterances", each=said("speaker", "transcript", timestamp="start")),
     ),
 ]  # fmt: skip

@@ -10,12 +10,11 @@ FastGPT, Coze and Chainlit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, Fields, at, plain_text
 
-from .layout import Layout, Logged, Value, as_message, elements, has, id_of, list_at, plain, said
+from .layout import Layout, Logged, Value, answered, as_message, elements, has, id_of, list_at, plain, said
 
 _INTERCOM = {"user": USER, "lead": USER, "contact": USER, "bot": ASSISTANT, "admin": "agent", "team": "agent"}
 _CHATWOOT = {0: USER, 1: ASSISTANT, 2: "event", 3: ASSISTANT, "incoming": USER, "outgoing": ASSISTANT, "activity": "event",
@@ -41,30 +40,6 @@ def _rasa(value: Value) -> list[Logged]:
     return [Logged(one, sender if len(kept) == 1 else f"{sender}/{number}") for number, one in enumerate(kept, start=1)]
 
 
-def _botpress(value: Value) -> Value:
-    payload = value["payload"]
-    text = payload.get("text") if value.get("type", "text") in ("text", "choice", "markdown") else None
-    role = USER if value["direction"] == "incoming" else ASSISTANT
-    thread, when = (value.get("conversationId") or value.get("threadId")), (value.get("createdAt") or value.get("createdOn"))
-    return as_message(role, text or payload.get("markdown"), conversation=thread, time=when)
-
-
-def _voiceflow(value: Value) -> Value:
-    payload, text = value["payload"], None
-    if value["type"] == "request":
-        inner = payload.get("payload")
-        text = inner if isinstance(inner, str) else at(inner, "query") or at(inner, "label")
-    elif value["type"] in ("text", "speak"):
-        text = at(payload, "payload.message") or payload.get("message")
-    role = {"request": USER, "text": ASSISTANT, "speak": ASSISTANT}.get(value["type"])
-    return as_message(role, text) if role else _RELAYED
-
-
-def _segment(segment: Any) -> Any:
-    role = at(segment, "segmentParticipant.role") or at(segment, "segment_participant.role")
-    return as_message(role, segment["text"])
-
-
 def _dialogflow(value: Value) -> list[Value]:
     result = value["queryResult"]
     texts = [text for one in result.get("responseMessages") or () for text in elements(at(one, "text.text") or [])]
@@ -74,26 +49,12 @@ def _dialogflow(value: Value) -> list[Value]:
     return [as_message(USER, question, **session), as_message(ASSISTANT, answer, **session)]
 
 
-def _lex(value: Value) -> list[Value]:
-    answers = [one.get("content") for one in value.get("messages") or ()] or [at(value, "botResponse") or value.get("message")]
-    answer = "\n".join(one for one in answers if isinstance(one, str))
-    session = {"conversation": value.get("sessionId"), "timestamp": value.get("timestamp")}
-    return [as_message(USER, value["inputTranscript"], **session), as_message(ASSISTANT, answer, **session)]
-
-
-def _watson(value: Value) -> Iterator[Logged]:
-    """Yield the conversations of logs, which list one request after another, of any user."""
-    sessions: dict[object, list[Any]] = {}
-    for one in value["logs"]:
-        answer = one["response"]
-        id = one.get("session_id") or at(answer, "context.conversation_id") or at(one, "request.context.conversation_id")
-        texts = answer["output"].get("text") or [part.get("text") for part in answer["output"].get("generic") or ()]
-        said = "\n".join(filter(None, texts))
-        for role, text, time in ((USER, at(one, "request.input.text"), "request"), (ASSISTANT, said, "response")):
-            message = as_message(role, text, timestamp=one.get(f"{time}_timestamp"))
-            sessions.setdefault(id, []).append(message)
-    for id, messages in sessions.items():
-        yield Logged(messages, id)
+_WATSONS_ID = "session_id | response.context.conversation_id | request.context.conversation_id"
+_WATSONS_SIDES = (
+    said("", "request.input.text", otherwise=USER, conversation=_WATSONS_ID, timestamp="request_timestamp"),
+    said("", "response.output.text | response.output.generic", otherwise=ASSISTANT, conversation=_WATSONS_ID,
+         timestamp="response_timestamp"),
+)  # fmt: skip
 
 
 def _connect(value: Value) -> list[Logged]:
@@ -109,9 +70,9 @@ def _connect(value: Value) -> list[Logged]:
     return [Logged([message(one) for one in value["Transcript"]], id)]
 
 
-def _intercom(value: Value) -> list[Logged]:
+def _intercom(value: Value) -> list[Any]:
     parts = [{**value["source"], "part_type": "comment"}, *value["conversation_parts"]["conversation_parts"]]
-    return [Logged([_intercom_part(one) for one in parts], value.get("id"))]
+    return [_intercom_part(one) for one in parts]
 
 
 def _intercom_part(part: Any) -> Any:
@@ -132,35 +93,16 @@ def _zendesk(value: Value) -> list[Logged]:
     return [Logged([message(one) for one in value["comments"]], ticket.get("id"))]
 
 
-def _zendesk_chat(message: Any) -> Any:
-    kind = message.get("sender_type") or ("Visitor" if message.get("name") == "Visitor" else "Agent")
-    is_said = message["type"] == "chat.msg" and kind != "Trigger"
-    return as_message(kind, message.get("msg"), timestamp=message.get("timestamp")) if is_said else _RELAYED
-
-
-def _livechat(value: Value) -> list[Logged]:
+def _livechat(value: Value) -> list[Any]:
     roles = {one["id"]: one["type"] for one in value["users"]}
     events = [one for thread in value["threads"] for one in thread.get("events") or ()]
-    messages = [as_message(roles[one["author_id"]], one["text"]) if one["type"] == "message" else _RELAYED for one in events]
-    return [Logged(messages, id_of(value))]
+    return [as_message(roles[one["author_id"]], one["text"]) if one["type"] == "message" else _RELAYED for one in events]
 
 
-def _freshchat(message: Any) -> Any:
-    texts = [text for part in message["message_parts"] if (text := at(part, "text.content"))]
-    role = message["actor_type"] if message.get("message_type", "normal") == "normal" else "note"
-    return as_message(role, "\n".join(texts), timestamp=message.get("created_time"))
-
-
-def _hubspot(message: Any) -> Any:
-    role = {"INCOMING": USER, "OUTGOING": "agent"}.get(message.get("direction"), "event")
-    is_said = message["type"] == "MESSAGE"
-    return as_message(role if is_said else "note", message.get("text"), timestamp=message.get("createdAt"))
-
-
-def _freshdesk(value: Value) -> list[Logged]:
-    asked = [as_message(USER, value.get("description_text"), timestamp=value.get("created_at"))]
-    note = said("incoming", "body_text", {True: USER, False: "agent"}, time="created_at", note="private")
-    return [Logged([*asked, *map(note, value["conversations"])], value.get("id"))]
+def _freshdesk(value: Value) -> list[Any]:
+    asked = as_message(USER, value.get("description_text"), timestamp=value.get("created_at"))
+    note = said("incoming", "body_text", {True: USER, False: "agent"}, timestamp="created_at", note="private")
+    return [asked, *map(note, value["conversations"])]
 
 
 def _helpscout(thread: Any) -> Any:
@@ -186,19 +128,10 @@ def _cohere(value: Value) -> list[Logged]:
 _phrase = said("participantPurpose", "text", {"external": USER, "internal": "agent"})
 
 
-def _coze(message: Any) -> Any:
-    return {**message, "role": message["role"] if message.get("type") in ("question", "answer") else "event"}
-
-
-def _activity(value: Value) -> Value:
-    place = {"conversation": at(value, "conversation.id"), "timestamp": value.get("timestamp"), "id": value.get("id")}
-    if value["type"] != "message":
-        return {**_RELAYED, **place}
-    sender = value["from"]
-    role = {0: ASSISTANT, 1: USER}.get(sender.get("role"), sender.get("role") or sender.get("name") or sender["id"])
-    return as_message(role, value.get("text") or value.get("speak"), **place)
-
-
+_activity = said(
+    "from.role | from.name | from.id", "text | speak", {0: ASSISTANT, 1: USER}, only=("type", {"message"}),
+    conversation="conversation.id", timestamp="timestamp", id="id",
+)  # fmt: skip
 _BOT_FRAMEWORK = "Microsoft's Bot Framework or Copilot Studio"
 
 LAYOUTS = [
@@ -206,14 +139,37 @@ LAYOUTS = [
         "rasa", "a tracker of Rasa", "events[event]", _rasa,
         open_question="is a tracker of Rasa, which holds all sessions of a user. Read each as a conversation by --layout rasa",
     ),
-    Layout("botpress", "messages of Botpress", "direction payload{}", message=_botpress),
     Layout(
-        "voiceflow", "a transcript of Voiceflow, a trace a row", "turnID type format payload{}", message=_voiceflow
+        "botpress", "messages of Botpress", "direction payload{}",
+        message=said(
+            "direction", "payload.text | payload.markdown", {"incoming": USER}, otherwise=ASSISTANT,
+            only=("type", {"text", "choice", "markdown", None}), conversation="conversationId | threadId",
+            timestamp="createdAt | createdOn",
+        ),
     ),
-    plain("ccai", "Google's Contact Center AI", "transcript.transcriptSegments", each=_segment),
+    Layout(
+        "voiceflow", "a transcript of Voiceflow, a trace a row", "turnID type format payload{}",
+        message=said(
+            "type",
+            "payload.payload.query | payload.payload.label | payload.payload.message | payload.message | payload.payload",
+            {"request": USER}, otherwise=ASSISTANT, only=("type", {"request", "text", "speak"}),
+        ),
+    ),
+    plain(
+        "ccai", "Google's Contact Center AI", "transcript.transcriptSegments",
+        each=said("segmentParticipant.role | segment_participant.role", "text"),
+    ),
     Layout("dialogflow", "answers of Dialogflow to what users said, one a row", "queryResult{}", message=_dialogflow),
-    Layout("lex", "conversation logs of Amazon Lex, a request a row", "inputTranscript sessionId", message=_lex),
-    Layout("watson", "logs of Watson Assistant", "logs[request,response]", _watson),
+    Layout(
+        "lex", "conversation logs of Amazon Lex, a request a row", "inputTranscript sessionId",
+        message=answered(
+            "inputTranscript", "messages | botResponse | message", conversation="sessionId", timestamp="timestamp"
+        ),
+    ),
+    Layout(
+        "watson", "logs of Watson Assistant, a request a row", "request.input{} response.output{}",
+        message=lambda value: [side(value) for side in _WATSONS_SIDES],
+    ),
     Layout("connect", "transcripts of Amazon Connect's Contact Lens", "Transcript[ParticipantId]", _connect),
     plain("retell", "calls of Retell", "transcript_with_tool_calls", id="call_id"),
     plain("retell", "calls of Retell", "transcript_object", id="call_id"),
@@ -222,21 +178,27 @@ LAYOUTS = [
     Layout("zendesk", "a ticket of Zendesk with its comments", "comments[author_id,body]", _zendesk),
     Layout(
         "chatwoot", "a conversation of Chatwoot", "message_type content sender created_at",
-        message=said("message_type", "content", _CHATWOOT, time="created_at", note="private"),
+        message=said("message_type", "content", _CHATWOOT, timestamp="created_at", note="private"),
     ),
     Layout("livechat", "a chat of LiveChat", "threads[events] users[id,type]", _livechat),
-    plain("freshchat", "a conversation of Freshchat", "messages", "message_parts", "actor_type", each=_freshchat),
-    plain("zendesk-chat", "a chat of Zendesk", "history", "type", "channel", each=_zendesk_chat),
+    plain(
+        "freshchat", "a conversation of Freshchat", "messages", "message_parts", "actor_type",
+        each=said("actor_type", "message_parts", only=("message_type", {"normal", None}), timestamp="created_time"),
+    ),
+    plain(
+        "zendesk-chat", "a chat of Zendesk", "history", "type", "channel",
+        each=said("sender_type | name", "msg", {"Trigger": "event"}, only=("type", {"chat.msg"}), timestamp="timestamp"),
+    ),
     plain(
         "gorgias", "a ticket of Gorgias", "messages", "from_agent", "body_text", fields=Fields(None, "body_text"),
     ),
     plain(
         "front", "messages of a conversation of Front", "_results", "is_inbound", "text",
-        each=said("is_inbound", "text", {True: USER, False: "agent"}, time="created_at"),
+        each=said("is_inbound", "text", {True: USER, False: "agent"}, timestamp="created_at"),
     ),
     plain(
         "tawk", "a chat of tawk.to", "chat.messages", "sender", "msg",
-        each=said("sender.t", "msg", {"v": USER, "a": "agent", "s": "event"}, time="time"),
+        each=said("sender.t", "msg", {"v": USER, "a": "agent", "s": "event"}, timestamp="time"),
     ),
     plain("hume", "chats of Hume's voices", "events_page", "role", "message_text", each=said("role", "message_text")),
     Layout(
@@ -246,14 +208,17 @@ LAYOUTS = [
         ],
     ),
     plain("fastgpt", "a chat of FastGPT", "data.list", "obj", "value", each=said("obj", "value")),
-    plain("coze", "messages of Coze", "data", "role", "content_type", each=_coze),
+    plain(
+        "coze", "messages of Coze", "data", "role", "content_type",
+        each=said("role", "content", only=("type", {"question", "answer"}), timestamp="created_at"),
+    ),
     plain(
         "chainlit", "a thread of Chainlit", "steps", "type", "output",
-        each=lambda step: as_message(step["type"] if step["type"].endswith("_message") else "event", step["output"]),
+        each=said("type", "output", only=("type", {"user_message", "assistant_message", "system_message"})),
     ),
     plain(
         "drift", "a conversation of Drift", "data.messages", "author", "body",
-        each=said("author.type", "body", {"contact": USER, "user": "agent"}, time="createdAt"),
+        each=said("author.type", "body", {"contact": USER, "user": "agent"}, timestamp="createdAt"),
     ),
     plain(
         "kore", "messages of Kore.ai", "messages", "type", "components",
@@ -267,7 +232,11 @@ LAYOUTS = [
         "twilio-conversations", "messages of a conversation of Twilio", "messages", "conversation_sid", "author", "body",
         fields=Fields("author", "body"),
     ),
-    plain("hubspot", "a thread of HubSpot's inbox", "results", "conversationsThreadId", "type", each=_hubspot),
+    plain(
+        "hubspot", "a thread of HubSpot's inbox", "results", "conversationsThreadId", "type",
+        each=said("direction", "text", {"INCOMING": USER, "OUTGOING": "agent", None: "event"}, only=("type", {"MESSAGE"}),
+                  timestamp="createdAt"),
+    ),
     Layout("freshdesk", "a ticket of Freshdesk with its conversations", "conversations[body_text,incoming]", _freshdesk),
     plain("help-scout", "a conversation of Help Scout", "_embedded.threads", "type", "body", each=_helpscout),
     plain(
