@@ -412,6 +412,15 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
+def write_together(folder: Path, texts: Mapping[str, str]) -> list[Path]:
+    """Replace files of a folder, in this order; none is replaced before all are written. Return their paths."""
+    with contextlib.ExitStack() as stack:
+        # A stack ends its blocks from the last to the first.
+        for name, text in reversed([*texts.items()]):
+            stack.enter_context(atomic_path(folder / name)).write_text(text, encoding="utf-8", newline="\n")
+    return [folder / name for name in texts]
+
+
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Replace the file at `path` by one JSON object per line, whole or not at all."""
     with atomic_path(path) as temporary:

@@ -53,6 +53,7 @@ class AnswerFile:
 
     def add(self, rater: str, id: str, label: str) -> None:
         """Write an answer before returning; a second one to the same row replaces the first."""
+        rater = rater_name(rater)
         with self._lock:
             is_new = (rater, id) not in self.given
             self.given[rater, id] = label
@@ -65,12 +66,14 @@ class AnswerFile:
                 os.fsync(file.fileno())
 
     def _line(self, rater: str, id: str, label: str) -> list[str]:
-        return [_plain_id(id), for_spreadsheet(rater), label, self._drawn]
+        return [_plain_id(id), rater, label, self._drawn]
 
     def _read(self) -> Iterator[tuple[tuple[str, str], str]]:
-        # A line left incomplete by a power failure is no answer: its receipt was never confirmed.
-        text = read_text(self._path).rpartition("\n")[0]
+        text = read_text(self._path)
         head, *lines = list(csv.reader(io.StringIO(text))) or [[]]
+        # A line left incomplete by a power failure is no answer: its receipt was never confirmed.
+        if lines and not text.endswith("\n") and lines[-1][len(_ANSWERS) - 1 :] != [self._drawn]:
+            del lines[-1]
         if tuple(head) != _ANSWERS or any(len(line) != len(_ANSWERS) or line[-1] != self._drawn for line in lines):
             raise InputError(
                 f"{self._path}: holds something else than answers to these rows. Choose another --output, or give the labels "
@@ -82,6 +85,11 @@ class AnswerFile:
     def _rewrite(self) -> None:
         lines = [self._line(rater, id, label) for (rater, id), label in self.given.items()]
         write_text(self._path, _csv([_ANSWERS, *lines]))
+
+
+def rater_name(name: str) -> str:
+    """Return the name of a rater as it is in the file, where it is no formula."""
+    return for_spreadsheet(name.strip())
 
 
 def _plain_id(id: str) -> str:

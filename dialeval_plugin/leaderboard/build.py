@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import read_json, to_json, write_text
+from dialeval_plugin.core.files import read_json, to_json, write_together
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.corpora.registry import describe_set
 from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import BOUNDS, COUNTS
@@ -105,9 +105,7 @@ def write(built: BuildResult, folder: Path, *, title: str = TITLE) -> list[Path]
         MARKDOWN_FILE: "\n".join(f"## {for_markdown(name)}\n\n{board.to_markdown(name)}" for name in board.coefficients),
         PAGE_FILE: render(board, built.evidence, title=title),
     }
-    for name, text in texts.items():
-        write_text(folder / name, text)
-    return [folder / name for name in texts]
+    return write_together(folder, texts)
 
 
 def read(folder: Path) -> Leaderboard:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from dialeval_plugin.core.errors import InputError, unknown_name
-from dialeval_plugin.core.files import read_text, to_json, write_text
+from dialeval_plugin.core.files import read_text, to_json, write_text, write_together
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.models.hub import Kind, check_repository, upload
 from dialeval_plugin.pages.html import static_text
@@ -140,7 +140,7 @@ def model_index(evaluator: str, cells: list[Cell], _: Identity, options: ExportO
 
 
 def every_eval_ever(evaluator: str, cells: list[Cell], identity: Identity, options: ExportOptions) -> dict[str, str]:
-    """Return one record in the schema of Every Eval Ever by its path there; its name is a hash of its contents."""
+    """Return one record in the schema of Every Eval Ever by its path there; its name is a hash of the results."""
     created, id = str(options.created.timestamp()), f"dialeval/{slug(evaluator)}"
     runs_here = identity.method in ("rule", "trained") or identity.model_url
     details = {
@@ -163,10 +163,10 @@ def every_eval_ever(evaluator: str, cells: list[Cell], identity: Identity, optio
         "model_info": {"name": evaluator, "id": id, "additional_details": details},
         "evaluation_results": [_every_eval_ever_result(*value) for value in _values(cells)],
     }
-    text = to_json(record, indent=1) + "\n"
-    # The validator expects random identifiers (UUID version 4).
-    name = uuid.UUID(bytes=hashlib.sha256(text.encode()).digest()[:16], version=4)
-    return {f"data/dialeval/{id}/{name}.json": text}
+    # Another export of the same results replaces the record. The validator expects random identifiers (UUID version 4).
+    same = to_json({**record, "evaluation_id": None, "retrieved_timestamp": None})
+    name = uuid.UUID(bytes=hashlib.sha256(same.encode()).digest()[:16], version=4)
+    return {f"data/dialeval/{id}/{name}.json": to_json(record, indent=1) + "\n"}
 
 
 FORMATS: Mapping[str, Callable[[str, list[Cell], Identity, ExportOptions], dict[str, str]]] = {
@@ -248,9 +248,7 @@ def write_space(folder: Path, output: Path, *, title: str = TITLE, demo: bool = 
     # Spaces bring gradio themselves.
     texts["requirements.txt"] = f"dialeval-plugin>={__version__}\n" if demo else ""
     texts["README.md"] = _card("space_card.md", title, sdk_version=SDK_VERSION)
-    for name, text in texts.items():
-        write_text(output / name, text)
-    return [output / name for name in texts]
+    return write_together(output, texts)
 
 
 def push(

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import parse_json
-from dialeval_plugin.labels.answers import AnswerFile, RowToLabel
+from dialeval_plugin.labels.answers import AnswerFile, RowToLabel, rater_name
 from dialeval_plugin.version import __version__
 
 from .html import render_page, script_data
@@ -66,7 +66,7 @@ class LabellingServer(ThreadingHTTPServer):
 
     def given(self, rater: str) -> dict[int, str]:
         """Return the rater's labels, by the number of the row."""
-        known = self.answers.given
+        known, rater = self.answers.given, rater_name(rater)
         return {place: known[rater, row.id] for place, row in enumerate(self.rows) if (rater, row.id) in known}
 
 
@@ -109,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply_json(HTTPStatus.BAD_REQUEST, {"error": "There is no such label."})
         else:
             try:
-                self.server.answers.add(rater.strip(), row.id, label)
+                self.server.answers.add(rater, row.id, label)
             except OSError as error:
                 self._reply_json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": f"The answer was not kept: {error.strerror}."})
                 return

@@ -22,7 +22,7 @@ from dialeval_plugin.labels.reading import LabelOptions, labels_from
 from dialeval_plugin.labels.scores import people_among, scores_from
 from dialeval_plugin.labels.table import JudgedLabels, LabelTable, Scale
 from dialeval_plugin.reports.tables import CellValue, Table, TableColumn, TableRow, interval_column, text_column
-from dialeval_plugin.statistics.annotators.raters import MIN_RATERS, leave_one_rater_out
+from dialeval_plugin.statistics.annotators.raters import MIN_RATERS, by_place, leave_one_rater_out
 from dialeval_plugin.statistics.bootstrap import (
     DEFAULT_BOOTSTRAP,
     ROUGH_CLUSTERS,
@@ -234,8 +234,9 @@ def _with_correlations(
     scores = [None if np.isnan(score) else float(score) for score in judged.scores]
     correlation_of_people = {}
     if labels.scale.kind == "interval":
+        of_people = by_place(judged.labels.labels)
         correlation_of_people = {
-            name: leave_one_rater_out(judged.labels.labels, coefficient=name, clusters=labels.clusters, bootstrap=bootstrap)
+            name: leave_one_rater_out(of_people, coefficient=name, clusters=labels.clusters, bootstrap=bootstrap)
             for name in DEFAULT_COEFFICIENTS
         }
     return replace(

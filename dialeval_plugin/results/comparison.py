@@ -174,11 +174,16 @@ def _rows_given(given: Any, name: str, column: str | None) -> ScoredRows:
     return read_scored_rows(Path(check_name(str(given))), column)
 
 
+def chosen_column(scores: Scores, column: str | None = None) -> str:
+    """Return the name of a column, by default the main one; raise an InputError for one that is not there."""
+    if column is not None and column not in scores.columns:
+        raise unknown_name(f"--column: there are no scores {column!r}", column, scores.columns)
+    return column or scores.main
+
+
 def scored_rows(name: str, items: Sequence[Item], scores: Scores, column: str | None = None) -> ScoredRows:
     """Return the scores of items as if read from a file called `name`."""
-    column = column or scores.main
-    if column not in scores.columns:
-        raise unknown_name(f"--column: there are no scores {column!r}", column, scores.columns)
+    column = chosen_column(scores, column)
     rows = []
     for item, score in zip(items, scores.columns[column], strict=True):
         before, origin = tuple(turn.text for turn in context_turns(item)), item.origin

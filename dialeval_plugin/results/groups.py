@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import to_json
 from dialeval_plugin.corpora.rows import is_number
 from dialeval_plugin.labels.scores import ScoredRow, ScoredRows
 from dialeval_plugin.reports.tables import Table, TableColumn
@@ -47,8 +48,11 @@ class Groups:
 
     def table(self) -> Table:
         """Return the means as a table that ends with the mean of all rows."""
-        rows = [{self.field: name, **figures(one)} for name, one in [*self.means.items(), (ALL, self.whole)]]
-        name = TableColumn(self.field, lambda row: str(row[self.field]), is_number=False)
+        # A group, or the field, may have a name of this table's own.
+        key = "group" if self.field in figures(self.whole) else self.field
+        total = f"{ALL} rows" if ALL in self.means else ALL
+        rows = [{key: name, **figures(one)} for name, one in [*self.means.items(), (total, self.whole)]]
+        name = TableColumn(self.field, lambda row: str(row[key]), is_number=False)
         settings = {"file": self.scores.name, "column": self.scores.column, "signature": self.scores.signature}
         return Table(rows, [name, *ESTIMATED, *COUNTS], self.notes, settings)
 
@@ -91,7 +95,7 @@ def group(scores: ScoredRows, by: str, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP)
             starts[name] = start
             members[name].append(row)
         else:
-            for name in dict.fromkeys(map(str, known)):
+            for name in dict.fromkeys(to_json(one) if isinstance(one, (bool, list, dict)) else str(one) for one in known):
                 members[name].append(row)
     if not members:
         there = Counter(name for row in scores.rows for name in row.fields)

@@ -15,8 +15,8 @@ from dialeval_plugin.conversations.files import open_rows
 from dialeval_plugin.conversations.layouts.datasets import UNDECIDED, two_answers
 from dialeval_plugin.conversations.record import MALFORMED, REPEATED, Conversation, ReadingOptions
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.errors import InputError, unknown_name
-from dialeval_plugin.core.scorer import Scorer, run
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scorer import Scorer, run, scores_of
 from dialeval_plugin.core.signature import short_form
 from dialeval_plugin.corpora.scored_input import Source
 from dialeval_plugin.reports.tables import Table, TableColumn
@@ -25,6 +25,7 @@ from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import clustered_mean, mean_interval
 from dialeval_plugin.statistics.power import Detectable, detectable_difference
 
+from .comparison import chosen_column
 from .printed import estimated, figures
 
 TIE, EQUAL, UNSCORED = "ties of the raters", "equal answers", "an answer without a score"
@@ -136,10 +137,8 @@ def preference_shares(
     """
     if scorer.level != "turn":
         raise InputError(f"{scorer.name}: scores whole dialogues, and pairs are of answers. Choose another scorer.")
+    column = chosen_column(scores_of(scorer, (), ()), column)
     scores = run(scorer, [one for side in zip(*pairs.pairs, strict=True) for one in side], progress=progress)
-    column = column or scores.main
-    if column not in scores.columns:
-        raise unknown_name(f"--column: there are no scores {column!r}", column, scores.columns)
     values, n = scores.columns[column], len(pairs.pairs)
     sign = -1 if scores.orientation == "lower" else 1
     buckets: dict[str, list[tuple[float, float, str]]] = {name: [] for name in (SHORTER, ALIKE, LONGER, "all")}

@@ -106,6 +106,8 @@ class ShardedRun:
         shutil.rmtree(self.folder, ignore_errors=True)
         with suppress(OSError):  # the folder still holds another run's folder, or the lock of this one
             self.folder.parent.rmdir()
+        if any(path.is_dir() for path in self.folder.parent.glob("*")):
+            say(f"{self.folder.parent}: has shards of other inputs or settings. Delete it if no run is at work on them.")
 
 
 @dataclass(frozen=True)

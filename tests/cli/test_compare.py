@@ -230,3 +230,28 @@ def test_two_logs_are_scored_first(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         f"paired by {matched_by}: 12 of 12 conversations of A and 12 of B are in both\n\n"
         f"{short_form(f'method:response_length|level:turn|version:{__version__}')}\n"
     )
+
+
+UNKNOWN = "--column: there are no scores 'word'. Did you mean 'words'? Known are: words, characters."
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(("b.jsonl", "--column", "word"), UNKNOWN), (("missing.jsonl",), "missing.jsonl: there is no such file.")],
+)
+def test_what_is_wrong_is_said_before_a_log_is_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.jsonl", "b.jsonl"):
+        write_rows(Path(name), logs("Yes."))
+    monkeypatch.setattr("dialeval_plugin.core.scorer.score_block", lambda *_: pytest.fail("a log was scored"))
+    with refused(message):
+        run("compare", "a.jsonl", *words, *LENGTH)
+
+
+def test_an_unknown_column_is_said_before_pairs_are_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dialeval_plugin.core.scorer.score_block", lambda *_: pytest.fail("the pairs were scored"))
+    pairs = write_rows(tmp_path / "pairs.jsonl", [{"prompt": "Hi.", "chosen": "Hello there.", "rejected": "No."}])
+    with refused(UNKNOWN):
+        run("compare", pairs, *LENGTH, "--column", "word")

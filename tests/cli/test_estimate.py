@@ -334,3 +334,16 @@ def test_the_page_is_served_until_it_is_interrupted_and_its_answers_stay(tmp_pat
     lines = (tmp_path / "answers.csv").read_text(encoding="utf-8").splitlines()
     assert lines[0] == "id,rater,label,drawn"
     assert lines[1].startswith(f"{id},Anna,pass,")
+
+
+def test_answers_of_a_name_like_a_formula_and_a_last_line_without_its_end_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "answers.csv"
+    answers = AnswerFile(path, "by score, 1")
+    answers.add("@anna", "c1:1", "pass")
+    answers.add(" @anna", "c1:1", "fail")
+    answers.add("@anna", "c2:1", "pass")
+    path.write_text(path.read_text(encoding="utf-8").rstrip("\n"), encoding="utf-8")
+    again = AnswerFile(path, "by score, 1")
+    again.add("@anna", "c1:1", "pass")
+    lines = ["id,rater,label,drawn", *(f'c{number}:1,\'@anna,pass,"by score, 1"' for number in (1, 2))]
+    assert path.read_text(encoding="utf-8").splitlines() == lines

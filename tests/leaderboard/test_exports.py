@@ -198,3 +198,12 @@ def test_d19_no_cell_of_the_boards_csv_file_is_a_formula() -> None:
     (row, _, _) = csv.DictReader(io.StringIO(Leaderboard((formulas,)).to_csv(), newline=""))
     assert (row["evaluator"], row["dataset"], row["quality"], row["source"]) == ("'=HYPERLINK(1)", "'@SUM(1)", "'+1", "'-2+3")
     assert (row["value"], row["ci_low"]) == ("0.0", "-0.1")
+
+
+def test_a_second_export_replaces_the_records_of_the_first(tmp_path: Path) -> None:
+    (first,) = export(board(), "every-eval-ever", tmp_path, OPTIONS).paths
+    later = replace(OPTIONS, created=datetime(2026, 5, 3, tzinfo=timezone.utc))
+    assert export(board(), "every-eval-ever", tmp_path, later).paths == [first]
+    assert json.loads(first.read_text(encoding="utf-8"))["retrieved_timestamp"] == "1777766400.0"
+    (cell,) = board().cells
+    assert export(Leaderboard((replace(cell, n_scored=8),)), "every-eval-ever", tmp_path, later).paths != [first]

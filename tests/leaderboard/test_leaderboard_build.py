@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import logging
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.leaderboard.board import Figure, Leaderboard
 from dialeval_plugin.leaderboard.build import FILES, BuildResult, build, cells_of, read, references_of, write
 from dialeval_plugin.leaderboard.result_files import read_runs
@@ -171,3 +174,27 @@ def test_of_few_dialogues_the_board_says_that_the_interval_is_rough(tmp_path: Pa
     assert row["is_rough"] == "True"
     whole, _ = few_dialogues(tmp_path / "more", 60)
     assert (whole.is_rough, whole.ci_low) == (False, 0.872)
+
+
+def test_no_file_is_replaced_before_all_are_written_and_the_page_is_the_last(
+    built: BuildResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(built, tmp_path, title="Before")
+    before, replaced = {path: path.read_bytes() for path in tmp_path.iterdir()}, list[str]()
+    write_text, replace, full = Path.write_text, Path.replace, list[str]()
+
+    def written(path: Path, *text: Any, **options: Any) -> int:
+        if any(path.name.startswith(f".{name}.") for name in full):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write_text(path, *text, **options)
+
+    monkeypatch.setattr(Path, "write_text", written)
+    monkeypatch.setattr(Path, "replace", lambda path, to: replaced.append(to.name) or replace(path, to))
+    for name in FILES:
+        full[:] = [name]
+        with pytest.raises(InputError):
+            write(built, tmp_path, title="After")
+        assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    full.clear()
+    write(built, tmp_path, title="After")
+    assert (sorted(replaced), replaced[-1]) == (sorted(FILES), "index.html")

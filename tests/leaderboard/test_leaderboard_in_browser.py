@@ -119,6 +119,8 @@ def test_two_evaluators_are_compared_on_each_set_and_by_the_cases_on_which_they_
     page.evaluate("document.querySelector('#apart button').click()")
     response = page.evaluate("document.querySelector('#apart .said:not(.note)').textContent")
     assert response[:20] in page.evaluate("document.querySelector('#shown').textContent")
+    choose(page, "#coefficient", "kendall")
+    assert page.evaluate(rows) == shown
     choose(page, "#second", "2")
     assert page.evaluate(rows)[1][3] == "not run"
     choose(page, "#second", page.evaluate("document.querySelector('#first').value"))

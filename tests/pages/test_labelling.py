@@ -52,6 +52,7 @@ def test_an_answer_is_in_the_file_before_it_is_said_to_be(server: LabellingServe
     assert headers["Cache-Control"] == "no-store"
     assert headers["Referrer-Policy"] == "no-referrer"
     assert ask(server, "GET", f"/answers?token={server.token}&rater=Anna")[:2] == (200, '{"1": "pass"}')
+    assert ask(server, "GET", f"/answers?token={server.token}&rater=%20Anna")[:2] == (200, '{"1": "pass"}')
     assert ask(server, "GET", f"/answers?token={server.token}&rater=Ben")[:2] == (200, "{}")
 
 
@@ -133,6 +134,21 @@ def test_a_person_labels_by_keys_and_goes_on_later(server: LabellingServer, tmp_
         assert page.evaluate("window.hacked") is None
     lines = (tmp_path / "answers.csv").read_text(encoding="utf-8").splitlines()[1:]
     assert lines == [f'c{place}:1,Anna,{label},"by score, 1"' for place, label in enumerate(["pass", "fail", "pass"])]
+
+
+def test_who_goes_on_before_an_answer_is_kept_has_labelled_the_row_that_was_shown(server: LabellingServer) -> None:
+    with browser_page() as page:
+        begin(page, server)
+        until(page, "0 of 3 labelled")
+        page.evaluate(
+            "(() => { const own = fetch; fetch = async (...all) => { await new Promise((on) => setTimeout(on, 300));"
+            "return own(...all); }; })()"
+        )
+        for button in ("[value=pass]", "#on"):
+            page.evaluate(f"document.querySelector('{button}').click()")
+        until(page, "1 of 3 labelled")
+        assert page.evaluate("document.querySelector('#chat .turn').textContent") == "userquestion 1"
+        assert page.evaluate("document.querySelector('[aria-pressed=true]')") is None
 
 
 def test_axe_finds_no_violation(server: LabellingServer) -> None:

@@ -110,7 +110,8 @@ def test_a_constant_evaluator_is_undefined_everywhere_and_certified_nowhere(made
     found = passport_of(replace(made_up.table("judge", 0.5), scores=np.ones(240)), made_up.labels)
     by_key = {one.key: (one.verdict, one.sentence) for one in found.findings}
     assert by_key["agreement"] == ("cannot tell", "spearman: all 240 scores are 1.0. Give scores that differ.")
-    assert by_key["second_person"][0] == "cannot tell"
+    assert by_key["second_person"] == by_key["agreement"]
+    assert by_key["power"][1] == by_key["agreement"][1]
     assert found.verdict == "cannot tell"
 
 

@@ -229,3 +229,19 @@ def test_reasons_of_unscored_rows_are_in_the_record() -> None:
     assert (
         json.loads(to_json(found.to_dict()))["unscored"] == found.unscored == {"unknown": sum(id <= "chat3" for id in people)}
     )
+
+
+def test_people_who_labelled_few_rows_each_are_taken_by_place() -> None:
+    """Sixty people, three a row: no person has rows enough for a coefficient, the places of the rows have."""
+    generator = np.random.default_rng(3)
+    ratings = generator.normal(size=(120, 1)) + generator.normal(size=(120, 3))
+    spread = np.full((120, 60), np.nan)
+    for row, own in enumerate(ratings):
+        spread[row, (row % 20) * 3 : (row % 20) * 3 + 3] = own
+    found = []
+    for labels in (spread, ratings):
+        names = [f"p{number}" for number in range(labels.shape[1])]
+        frame = pd.DataFrame(labels, columns=names)
+        frame["id"], frame["judge"] = [f"c{row}:2" for row in range(120)], ratings.mean(axis=1)
+        found.append(agreement(frame[["id", "judge"]], frame[["id", *names]], raters=names, bootstrap=NO_ROUNDS).people)
+    assert found[0]["spearman"].value == found[1]["spearman"].value

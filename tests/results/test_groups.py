@@ -39,10 +39,19 @@ def test_each_group_has_its_mean_and_interval_over_conversations() -> None:
 
 def test_names_are_in_the_order_of_their_numbers_and_lists_are_in_each_group() -> None:
     found = group(scored(["1.10", "1.9", "1.2", 3, True]), "at")
-    assert list(found.means) == ["1.2", "1.9", "1.10", "3", "True"]
+    assert list(found.means) == ["1.2", "1.9", "1.10", "3", "true"]
     found = group(scored([["a", "b"], ["b"], [], None, ""]), "at")
     assert {name: one.n_total for name, one in found.means.items()} == {"a": 1, "b": 2}
     assert found.notes == ["without at, in no group: 3 of 5 rows"]
+
+
+def test_groups_and_fields_may_have_the_names_of_the_table() -> None:
+    found = group(scored(["all", "all", "none"]), "at").table()
+    assert [row["at"] for row in found.rows] == ["all", "none", "all rows"]
+    rows = [ScoredRow("a", "a", 0.5, None, {"value": "low", "is_rough": True})]
+    found = group(ScoredRows("scores.jsonl", "score", rows), "value").table()
+    assert [(row["group"], row["value"]) for row in found.rows] == [("low", 0.5), ("all", 0.5)]
+    assert found.render("text").splitlines()[2].split() == ["low", "0.500", "1/1", "1"]
 
 
 def test_a_label_given_twice_counts_once_and_an_empty_one_is_no_group() -> None:

@@ -18,7 +18,7 @@ from dialeval_plugin import ScoreBatches
 from dialeval_plugin.core.locks import lock_file
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.corpora.scored_input import Source
+from dialeval_plugin.corpora.scored_input import Shard, Source
 from dialeval_plugin.streams.launch import ScoreShard, ShardedRun
 from dialeval_plugin.streams.output import read_rows
 from dialeval_plugin.version import __version__
@@ -329,3 +329,16 @@ def test_what_is_no_batch_of_responses_is_refused() -> None:
         "column 'words': is there already, and response_length writes one. Rename it."
     )
     assert "looks at all examples at once" in refusal(ScoreBatches, "slide", normalise="population")
+
+
+def test_shards_that_no_run_uses_are_named(tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scorer = load_scorer("response_length")
+    runs = [ShardedRun.of(["rows.jsonl"], scorer, str(source), tmp_path / "out.jsonl", n) for n in (2, 3)]
+    runs[0].folder.mkdir(parents=True)
+    for number, part in enumerate(runs[1].parts, start=1):
+        score_file(scorer, Source(str(source)), part, shard=Shard(number, 3))
+    runs[1].finish()
+    folder = tmp_path / "out.jsonl.shards"
+    assert [path.name for path in folder.iterdir()] == [runs[0].folder.name]
+    said = f"{folder}: has shards of other inputs or settings. Delete it if no run is at work on them.\n"
+    assert capsys.readouterr().err == said

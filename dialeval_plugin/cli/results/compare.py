@@ -203,26 +203,27 @@ def _scores(
 
     InputError: a scorer is named, or an option of it, and no file is a log.
     """
-    from dialeval_plugin.labels.scores import find_scored_rows
-
-    found = [find_scored_rows(Path(one), column) if Path(one).is_file() else None for one in files]
-    if None not in found:
-        refuse({"--scorer": scorer, "--option": option}, f"{files[0]} has scores already. Name a log, or leave it out.")
-    return [
-        _scored(one, column, scorer, option, keep) if scores is None else scores
-        for one, scores in zip(files, found, strict=True)
-    ]
-
-
-def _scored(path: str, column: str | None, scorer: str | None, option: list[str] | None, keep: tuple[str, ...]) -> ScoredRows:
     from dialeval_plugin.conversations.record import ReadingOptions
     from dialeval_plugin.core import scorer as pipeline
     from dialeval_plugin.corpora.scored_input import Source
-    from dialeval_plugin.results.comparison import scored_rows
+    from dialeval_plugin.labels.scores import find_scored_rows
+    from dialeval_plugin.results.comparison import chosen_column, scored_rows
 
+    found = {place: find_scored_rows(Path(one), column) for place, one in enumerate(files) if Path(one).is_file()}
+    given = {place: scores for place, scores in found.items() if scores is not None}
+    if len(given) == len(files):
+        refuse({"--scorer": scorer, "--option": option}, f"{files[0]} has scores already. Name a log, or leave it out.")
+        return list(given.values())
     method = _scorer(scorer, option)
     level = method.input_level(scorer_options(scorer or DEFAULT_SCORER, option).get("level"))
-    log = Source(path, ReadingOptions(keep=keep), level=level)
-    items = log.read(method.level)
-    typer.echo(log.reading.remarks(), nl=False, err=True)
-    return scored_rows(path, items, pipeline.run(method, items, progress=True), column)
+    # What is wrong with the column or a log is said before hours of work.
+    chosen_column(pipeline.scores_of(method, (), ()), column)
+    logs = {}
+    for place, one in enumerate(files):
+        if place not in given:
+            log = Source(one, ReadingOptions(keep=keep), level=level)
+            logs[place] = log.read(method.level)
+            typer.echo(log.reading.remarks(), nl=False, err=True)
+    for place, items in logs.items():
+        given[place] = scored_rows(files[place], items, pipeline.run(method, items, progress=True), column)
+    return [given[place] for place in range(len(files))]

@@ -32,11 +32,11 @@
   const withinSet = (figures) => meanOf(figures, (widths) => average(widths) / 2);
   const overSets = (figures) => meanOf(figures, (widths) => Math.hypot(...widths) / (2 * widths.length));
 
-  const columnsOf = (set) => columns.filter((column) => column.set === set && data.values[state.coefficient]?.some((row) => row[column.place]));
-  function setMean(i, set) {
-    const within = columnsOf(set);
+  const columnsOf = (set, coefficient = state.coefficient) => columns.filter((column) => column.set === set && data.values[coefficient]?.some((row) => row[column.place]));
+  function setMean(i, set, coefficient = state.coefficient) {
+    const within = columnsOf(set, coefficient);
     const isPartial = within.some(({ place }) => data.lacks[i][place] === "part of the set");
-    return isPartial ? null : withinSet(within.map(({ place }) => data.values[state.coefficient][i][place]));
+    return isPartial ? null : withinSet(within.map(({ place }) => data.values[coefficient][i][place]));
   }
   const isRough = (i, sets) => sets.flatMap(columnsOf).some(({ place }) => data.values[state.coefficient][i][place][3]);
 
@@ -234,7 +234,7 @@
     const nothing = a === b ? "the same evaluator" : "no rows in common";
     const why = (column) => [a, b].map((i) => evaluators[i] && !ofColumn(i, column) && (data.lacks[i][column.place] || "no value")).filter(Boolean)[0] || nothing;
     body.replaceChildren(...known.map(([column, figure]) => row(label(column), [ofColumn(a, column), ofColumn(b, column)], figure, why(column))));
-    if (mean) body.append(row(`mean of ${sets.length} sets`, [a, b].map((i) => evaluators[i] && overSets(sets.map((set) => setMean(i, set)))), mean, ""));
+    if (mean) body.append(row(`mean of ${sets.length} sets`, [a, b].map((i) => evaluators[i] && overSets(sets.map((set) => setMean(i, set, main)))), mean, ""));
     const told = known.filter(([, figure]) => figure && figure.length > 2 && (figure[1] > 0 || figure[2] < 0)).length;
     one("#compare-note").textContent = figures.length
       ? `${one("#coefficient option")?.textContent} of ${names[0]} less that of ${names[1]}, on the rows that both have scored, with 95 % intervals: `

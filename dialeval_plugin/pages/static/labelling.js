@@ -55,13 +55,16 @@
   async function answer(label) {
     if (isSending || place >= data.rows.length) return;
     isSending = true;
+    const row = place;
     try {
-      const body = JSON.stringify({ rater, row: place, label });
+      const body = JSON.stringify({ rater, row, label });
       const reply = await fetch("/answer", { method: "POST", headers: { "X-Token": data.token }, body });
       if (!reply.ok) throw new Error((await reply.json()).error);
-      given.set(place, label);
+      given.set(row, label);
       complain("");
-      go(place, 1);
+      // The person may have gone on by an arrow meanwhile.
+      if (place === row) go(row, 1);
+      else show();
     } catch (error) {
       complain(`Not kept: ${error.message} Is \`dialeval label\` still running?`);
     } finally {
