@@ -270,8 +270,12 @@ class Leaderboard:
         return tuple(dict.fromkeys(column.rated_set for column in self.columns_with(coefficient)))
 
     def set_mean(self, evaluator: str, rated_set: RatedSet, coefficient: str) -> ValueInterval | None:
-        """Return an evaluator's mean over the qualities of a set; None if one is missing or partial."""
-        columns = [column for column in self.columns_with(coefficient) if column.rated_set == rated_set]
+        """Return an evaluator's mean over the qualities of a set; None if one is missing or partial.
+
+        A quality on which no evaluator has a value, because all ratings are equal for example, does not count.
+        """
+        valued = (column for column in self.columns_with(coefficient) if (coefficient, column) in self._valued)
+        columns = [column for column in valued if column.rated_set == rated_set]
         cells = [self.cell(evaluator, column) for column in columns]
         if any(cell is None or cell.is_partial for cell in cells):
             return None
@@ -442,6 +446,11 @@ class Leaderboard:
             for name in cell.figures:
                 columns_of[name].add(cell.column)
         return {name: tuple(sorted(columns)) for name, columns in columns_of.items()}
+
+    @cached_property
+    def _valued(self) -> set[tuple[str, Column]]:
+        named = ((name, cell.column, figure) for cell in self.cells for name, figure in cell.figures.items())
+        return {(name, column) for name, column, figure in named if figure.value is not None}
 
     @cached_property
     def _places(self) -> dict[tuple[str, Column], Cell]:

@@ -146,16 +146,16 @@ def lacking(board: Leaderboard, evaluator: str, sets: Sequence[RatedSet]) -> str
     """Return why an evaluator is not ranked on some sets, such as "needs references: FED, turns"; empty if it is ranked."""
     sets_by_reason: dict[str, list[str]] = {}
     for column in board.columns_with(board.main):
-        if column.rated_set in sets and (why := _lack(board, evaluator, column)):
+        if column.rated_set in sets and (why := _lack(board, evaluator, column, board.main)):
             names = sets_by_reason.setdefault(why, [])
             names += [name] if (name := _set_name(board, column.rated_set)) not in names else []
     return "; ".join(f"{why}: {', '.join(names)}" for why, names in sets_by_reason.items())
 
 
-def _lack(board: Leaderboard, evaluator: str, column: Column) -> str:
-    cell, figure = board.cell(evaluator, column), board.figure(evaluator, column, board.main)
+def _lack(board: Leaderboard, evaluator: str, column: Column, coefficient: str) -> str:
+    cell, figure = board.cell(evaluator, column), board.figure(evaluator, column, coefficient)
     if figure is None or figure.value is None:
-        return board.why_missing(evaluator, column, board.main)
+        return board.why_missing(evaluator, column, coefficient)
     return "part of the set" if cell is not None and cell.is_partial else ""
 
 
@@ -226,7 +226,10 @@ def _data(
         "common": {name: [sets.index(one) for one in board.common_sets(name)] for name in board.coefficients},
         "evaluators": [{"name": name, **_kinds(identities[name])} for name in names],
         "values": values,
-        "lacks": [[_lack(board, name, column) for column in board.columns] for name in names],
+        "lacks": {
+            coefficient: [[_lack(board, name, column, coefficient) for column in board.columns] for name in names]
+            for coefficient in board.coefficients
+        },
         "people": {
             name: [
                 [board.reference_rows(name).get(person, {}).get(column) for column in board.columns]

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from dialeval_plugin.leaderboard.board import Cell, Column, Figure, Leaderboard
 from dialeval_plugin.leaderboard.build import BuildResult, write
 from dialeval_plugin.leaderboard.evidence import differences
+from dialeval_plugin.leaderboard.page import render
 from tests.browser import CLIPPED, PALE, Page, axe_violations, choose
 from tests.leaderboard_files import HOSTILE, JUDGE
 
@@ -296,3 +298,30 @@ def test_no_table_has_a_head_without_words_and_no_control_is_without_a_name(page
         "return ids.filter((id, place) => ids.indexOf(id) !== place); })()"
     )
     assert page.evaluate(twice) == []
+
+
+def test_each_coefficient_ranks_as_the_board_does(browser: Page, tmp_path: Path) -> None:
+    """A part of a set that lacks the main coefficient, a quality that is undefined for all, and rough intervals."""
+    rough = {"ci_low": 0.1, "ci_high": 0.9, "is_rough": True}
+    figures = {
+        ("chat", "turn", "a"): [{"spearman": Figure(value=0.5, **rough)}, {"spearman": Figure(value=0.3)}],
+        ("chat", "turn", "b"): [{"spearman": Figure(value=None)}] * 2,
+        ("dbdc", "turn", ""): [{"jsd": Figure(value=value, higher_is_better=False, **rough)} for value in (0.2, 0.3)],
+    }
+    cells = [
+        Cell(
+            **{"evaluator": name, "column": Column(*column), "figures": of, "n_scored": 9, "n_total": 9, "signature": "m:x"},
+            is_partial=(name, column[0]) == ("two", "dbdc"),
+        )
+        for column, both in figures.items()
+        for name, of in zip(("one", "two"), both, strict=True)
+    ]
+    board = Leaderboard(tuple(cells))
+    (tmp_path / "index.html").write_text(render(board), encoding="utf-8")
+    browser.open((tmp_path / "index.html").as_uri())
+    assert browser.evaluate(RANKED) == {"one": "0.500 0.10 to 0.90, rough", "two": "0.300 "}
+    choose(browser, "#coefficient", "jsd")
+    assert browser.evaluate(RANKED) == {"one": "0.200 0.10 to 0.90, rough"}
+    assert browser.evaluate(UNRANKED) == {"two": "part of the set: dbdc"}
+    for coefficient, names in (("spearman", ["one", "two"]), ("jsd", ["one"])):
+        assert list(board.ranking(coefficient).means) == names

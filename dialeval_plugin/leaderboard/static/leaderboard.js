@@ -35,16 +35,15 @@
   const columnsOf = (set, coefficient = state.coefficient) => columns.filter((column) => column.set === set && data.values[coefficient]?.some((row) => row[column.place]));
   function setMean(i, set, coefficient = state.coefficient) {
     const within = columnsOf(set, coefficient);
-    const isPartial = within.some(({ place }) => data.lacks[i][place] === "part of the set");
+    const isPartial = within.some(({ place }) => data.lacks[coefficient][i][place] === "part of the set");
     return isPartial ? null : withinSet(within.map(({ place }) => data.values[coefficient][i][place]));
   }
-  const isRough = (i, sets) => sets.flatMap(columnsOf).some(({ place }) => data.values[state.coefficient][i][place][3]);
+  const isRough = (i, sets) => sets.flatMap((set) => columnsOf(set)).some(({ place }) => data.values[state.coefficient][i][place][3]);
 
   function lacking(i, sets) {
     const found = new Map();
-    for (const { set, place } of sets.flatMap(columnsOf)) {
-      const figure = data.values[state.coefficient][i][place];
-      const why = figure ? (data.lacks[i][place] === "part of the set" ? "part of the set" : "") : data.lacks[i][place] || "undefined";
+    for (const { set, place } of sets.flatMap((set) => columnsOf(set))) {
+      const why = data.lacks[state.coefficient][i][place];
       if (why) found.set(why, (found.get(why) ?? new Set()).add(data.sets[set].name));
     }
     return [...found].map(([why, names]) => `${why}: ${[...names].join(", ")}`).join("; ");
@@ -232,7 +231,7 @@
     };
     const ofColumn = (i, column) => (evaluators[i] ? data.values[main]?.[i][column.place] : 0);
     const nothing = a === b ? "the same evaluator" : "no rows in common";
-    const why = (column) => [a, b].map((i) => evaluators[i] && !ofColumn(i, column) && (data.lacks[i][column.place] || "no value")).filter(Boolean)[0] || nothing;
+    const why = (column) => [a, b].map((i) => evaluators[i] && !ofColumn(i, column) && (data.lacks[main]?.[i][column.place] || "no value")).filter(Boolean)[0] || nothing;
     body.replaceChildren(...known.map(([column, figure]) => row(label(column), [ofColumn(a, column), ofColumn(b, column)], figure, why(column))));
     if (mean) body.append(row(`mean of ${sets.length} sets`, [a, b].map((i) => evaluators[i] && overSets(sets.map((set) => setMean(i, set, main)))), mean, ""));
     const told = known.filter(([, figure]) => figure && figure.length > 2 && (figure[1] > 0 || figure[2] < 0)).length;
