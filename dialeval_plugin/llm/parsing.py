@@ -279,11 +279,11 @@ def _unnamed(text: str, form: _Form, known: frozenset[str], *, is_cut: bool) -> 
             continue
         if _NUMBER_IN_LIST.match(text[match.end() : end]) or (is_cut and not (is_alone and end < len(text))):
             continue
-        # A repeated line of the content is not a verdict, and "1. The response ..." begins a list.
+        # A repeated line of the content is no verdict, "1. It ..." begins a list, and "[[A]] is worse. [[B]]" has two.
         is_other = text[prefix.end() if prefix else start : end].strip(_EDGES) in known or (
             not prefix and _LIST.match(text, start)
         )
-        is_first = start == 0 and text[0] not in "\"'"
+        is_first = start == 0 and text[0] not in "\"'" and text.count("[[") < 2
         if (is_all and is_alone and not prefix) or ((is_alone or is_first) and not is_other):
             yield match
 
@@ -422,9 +422,8 @@ _EMPHASIS = "|".join(
 _NOISE = (
     (re.compile(r"```\w*"), " "),
     (re.compile(rf"(?=[*`~_])(?:{_EMPHASIS})"), ""),
-    # Models trained on mathematics put their answer into a LaTeX frame, and judges of pairs theirs into brackets: "[[A]]".
+    # Models trained on mathematics put their answer into this LaTeX frame.
     (re.compile(r"\\boxed ?\{ ?(?:\\text ?\{)?([^{}\n]*)\}+"), r"\nanswer: \1\n"),
-    (re.compile(r"(?<![\"'])\[\[([^\[\]\n]*)\]\](?=[.!]?\s*(?:\n|\Z))"), r"\nanswer: \1\n"),
     (re.compile(r"\[/?inst\]"), " "),
     (re.compile(r"[^\S\n]{2,}|[^\S\n ]"), " "),
     (re.compile(r" ?\n[ \n]*"), "\n"),

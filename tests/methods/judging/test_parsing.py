@@ -169,7 +169,7 @@ RATINGS: list[tuple[Scale, float | Reason, list[str]]] = [
     (FIVE, 4, ["<score>4</score><explanation>It uses 2 of 3 facts</explanation>", "Overall:\nRating: 4"]),
     (Scale(1, 5, "Coherence"), 4, ["Coherence:\nIt takes up what was said before.\n\nRating: 4"]),
     (FIVE, PARSE, ["<score>N/A</score> for 2 turns", "<score></score> 2 turns"]),
-    (FIVE, 4, ["Rating: [[4]]\n\nExplanation: [[5]] would need more", "Verdict of 2 lines: [[4]]"]),
+    (FIVE, 4, ["Rating: [[4]]\n\nExplanation: [[5]] would need more"]),
     (FIVE, 4, ["Score [1-5]: 4", "Final judgment: 4"]),
     (FIVE, RANGE, ["Score [1-10]: 4", "score: 4\nmax_score: 10"]),
     (
@@ -267,7 +267,7 @@ LABELS: list[tuple[tuple[str, ...], str | Reason, list[str]]] = [
     (YES_NO, "no", ["no", "No, because the user said yes.", "Answer: No"]),
     (YES_NO, PARSE, ["It has no relation to the context.", "Yes and no", "Yes. Answer: No"]),
     (("yes", "no"), PARSE, ["Ｙes"]),
-    (("A", "B"), "B", ["B", "[[B]]", "The weaker one is A, so my verdict is [[B]]."]),
+    (("A", "B"), "B", ["B", "[[B]]"]),
     (("A", "B"), PARSE, ["A good response, I think", "[[A]] is the weaker one. [[B]]"]),
     (("Positive", "Negative"), "Positive", ["POSITIVE"]),
 ]
@@ -487,10 +487,10 @@ WORDS = (
 VERDICTS = ("5", "4.5", "three", "yes", "positive", "5/5", "5 out of 5", "Score:", "Answer:")
 MARKS = (".", ",", ":", "!", '"', "'", "/", "-", "(", ")")
 TOKENS = st.sampled_from([*WORDS, *VERDICTS, *MARKS])
-# A text that is nothing but a verdict is one where a judge says it, too.
-CONTENTS = st.tuples(st.lists(TOKENS, max_size=8), st.sampled_from(WORDS), st.lists(TOKENS, max_size=8)).map(
-    lambda parts: " ".join([*parts[0], parts[1], *parts[2]])
-)
+# A text that is nothing but a verdict, such as "a 5", is one where a judge says it, too.
+CONTENTS = st.tuples(
+    st.lists(TOKENS, max_size=8), st.sampled_from([word for word in WORDS if word != "a"]), st.lists(TOKENS, max_size=8)
+).map(lambda parts: " ".join([*parts[0], parts[1], *parts[2]]))
 FORMS = st.sampled_from(["{q}", 'It says "{q}"', "It says {q}", "Response: {q}", "FS: {q}\nSS: {q}", "(\u201c{q}\u201d)"])
 
 
