@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import math
@@ -15,7 +16,7 @@ from dialeval_plugin.conversations.files import delimiter_of, open_rows, table_r
 from dialeval_plugin.conversations.record import id_text
 from dialeval_plugin.core.dialogue import Turn, check_text, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import Line, read_text
+from dialeval_plugin.core.files import Line, parse_json, read_text, to_json
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 """Pattern of a number; Python's `float` accepts more: 4_0 as 40, and infinity."""
@@ -93,6 +94,18 @@ def is_number(value: Any) -> bool:
     if isinstance(value, str):
         return _NUMBER.fullmatch(value.strip()) is not None
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def words_of(value: Any) -> list[str]:
+    """Return the values of a field as in JSON, texts as they are; one per entry of a list, which in a table's cell is JSON."""
+    if isinstance(value, str) and value.startswith("["):
+        with contextlib.suppress(InputError):
+            value = parse_json(value, "")
+    if isinstance(value, list):
+        return [word for one in value for word in words_of(one)]
+    if value in (None, ""):
+        return []
+    return [to_json(value) if isinstance(value, (bool, dict)) else str(value)]
 
 
 def number_or_none(text: str, where: str) -> float | None:

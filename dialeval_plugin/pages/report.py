@@ -20,10 +20,10 @@ from urllib.parse import quote
 import numpy as np
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import check_output, parse_json, read_json, to_json, write_text
+from dialeval_plugin.core.files import check_output, parse_json, read_json, write_text
 from dialeval_plugin.core.scores import IN_SCOPE, OUT_OF_SCOPE, SHA256, kind_of, meta_file
 from dialeval_plugin.core.signature import file_hash
-from dialeval_plugin.corpora.rows import is_number
+from dialeval_plugin.corpora.rows import is_number, words_of
 from dialeval_plugin.corpora.score_files import UNKNOWN
 from dialeval_plugin.labels.scores import ScoredRow, ScoredRows, read_scored_rows
 from dialeval_plugin.statistics.bootstrap import MIN_CLUSTERS
@@ -190,7 +190,7 @@ class _Fields(NamedTuple):
                 fields.columns.append(name)
             else:
                 is_note = name in {"explanation", "reason", OUT_OF_SCOPE} or any(
-                    len(word) > _SHORT for one in values for word in _words(one)
+                    len(word) > _SHORT for one in values for word in words_of(one)
                 )
                 (fields.notes if is_note else fields.kept).append(name)
         return fields
@@ -227,9 +227,9 @@ def _row(row: ScoredRow, fields: _Fields, kept: Sequence[dict[str, int]], folder
         "source": _text(source),
         "link": _link(str(source), folder) if source else None,
         "columns": [_short(_number(own.get(name))) for name in fields.columns],
-        "notes": [[name, ", ".join(words)] for name in fields.notes if (words := _words(own.get(name)))],
+        "notes": [[name, ", ".join(words)] for name in fields.notes if (words := words_of(own.get(name)))],
         "kept": [
-            [known.setdefault(word, len(known)) for word in _words(own.get(name))]
+            [known.setdefault(word, len(known)) for word in words_of(own.get(name))]
             for name, known in zip(fields.kept, kept, strict=True)
         ],
     }
@@ -238,18 +238,6 @@ def _row(row: ScoredRow, fields: _Fields, kept: Sequence[dict[str, int]], folder
 
 def _text(value: Any) -> str | None:
     return str(value) if value not in (None, "") else None
-
-
-def _words(value: Any) -> list[str]:
-    """Return the values of a kept field to filter by, one per entry of a list. A list in a table cell is JSON."""
-    if isinstance(value, str) and value.startswith("["):
-        with contextlib.suppress(InputError):
-            value = parse_json(value, "")
-    if isinstance(value, list):
-        return [word for one in value for word in _words(one)]
-    if value in (None, ""):
-        return []
-    return [value if isinstance(value, str) else to_json(value)]
 
 
 def _number(value: Any) -> float | None:

@@ -348,9 +348,9 @@ def _auroc(scores: FloatArray, shares: FloatArray, clusters: IntArray) -> Comput
         return "auroc: all labels are the same. Label rows of both kinds."
     exact = float(auroc_of_samples(x[there], y[there])(weights[there][None])[0])
     if np.isnan(exact):
-        return (
-            f"auroc: all scores of the {len(scores)} rows are the same, or there are fewer than {MIN_PAIRS}. Score more rows."
-        )
+        if np.ptp(scores):
+            return f"auroc: {len(scores)} rows have a score and a label, and {MIN_PAIRS} are needed. Score more rows."
+        return f"auroc: all {len(scores)} scores are {scores[0]}. Give scores that differ."
     cells, (levels, kinds) = distinct_rows(*binned(x[there], y[there]))
     of_cluster = np.concatenate([clusters, clusters])[there]
     sums = sparse.coo_array((weights[there], (of_cluster, cells))).tocsr()

@@ -12,8 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import to_json
-from dialeval_plugin.corpora.rows import is_number
+from dialeval_plugin.corpora.rows import is_number, words_of
 from dialeval_plugin.labels.scores import ScoredRow, ScoredRows
 from dialeval_plugin.reports.tables import Table, TableColumn
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS, Bootstrap, Estimate
@@ -86,7 +85,7 @@ def group(scores: ScoredRows, by: str, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP)
     n_without = 0
     for row in scores.rows:
         value = row.fields.get(field)
-        known = [one for one in (value if isinstance(value, list) else [value]) if one not in (None, "")]
+        known = words_of(value)
         if not known:
             n_without += 1
         elif span:
@@ -95,7 +94,7 @@ def group(scores: ScoredRows, by: str, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP)
             starts[name] = start
             members[name].append(row)
         else:
-            for name in dict.fromkeys(to_json(one) if isinstance(one, (bool, list, dict)) else str(one) for one in known):
+            for name in dict.fromkeys(known):
                 members[name].append(row)
     if not members:
         there = Counter(name for row in scores.rows for name in row.fields)

@@ -115,6 +115,12 @@ def test_a_constant_evaluator_is_undefined_everywhere_and_certified_nowhere(made
     assert found.verdict == "cannot tell"
 
 
+def test_labels_that_are_all_the_same_are_named_so(made_up: MadeUp) -> None:
+    same = replace(made_up.labels, labels=np.full((240, 3), 4.0))
+    sentence = finding("second_person", made_up.table("judge", 0.5), same).sentence
+    assert sentence == "spearman: all 720 ratings are 4.0. Give ratings that differ."
+
+
 def test_the_number_of_words(made_up: MadeUp) -> None:
     words = np.array([float(len(said.split())) for _, said in made_up.labels.texts or ()])
     long = replace(made_up.table("judge", 0.5), scores=words)

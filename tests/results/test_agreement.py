@@ -216,9 +216,9 @@ def test_zero_and_one_change_places_where_lower_is_better(tmp_path: Path, is_num
 def test_scores_that_are_all_the_same_have_no_auroc() -> None:
     people = {f"chat{k}:2": "pass" if k % 2 else "fail" for k in range(40)}
     found = agreement(dict.fromkeys(people, 0.7), people, bootstrap=NO_ROUNDS)
-    assert found.statistics["auroc"].reason == (
-        "auroc: all scores of the 40 rows are the same, or there are fewer than 3. Score more rows."
-    )
+    assert found.statistics["auroc"].reason == "auroc: all 40 scores are 0.7. Give scores that differ."
+    few = agreement({"chat0:2": 0.7, "chat1:2": 0.2}, {"chat0:2": "pass", "chat1:2": "fail"}, bootstrap=NO_ROUNDS)
+    assert few.statistics["auroc"].reason == "auroc: 2 rows have a score and a label, and 3 are needed. Score more rows."
     assert json.loads(to_json(found.to_dict()))["statistics"]["auroc"]["value"] is None
 
 

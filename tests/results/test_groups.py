@@ -40,7 +40,7 @@ def test_each_group_has_its_mean_and_interval_over_conversations() -> None:
 def test_names_are_in_the_order_of_their_numbers_and_lists_are_in_each_group() -> None:
     found = group(scored(["1.10", "1.9", "1.2", 3, True]), "at")
     assert list(found.means) == ["1.2", "1.9", "1.10", "3", "true"]
-    found = group(scored([["a", "b"], ["b"], [], None, ""]), "at")
+    found = group(scored([["a", "b"], '["b"]', [], None, ""]), "at")
     assert {name: one.n_total for name, one in found.means.items()} == {"a": 1, "b": 2}
     assert found.notes == ["without at, in no group: 3 of 5 rows"]
 

@@ -166,8 +166,9 @@ def in_place_of_raters(
     counts = Counts(len(is_rated), len(used), rows.n_clusters, n_rated - len(used), len(is_rated) - n_rated)
     if not sums:
         why = f"{where}: {coefficient} is undefined on {len(used)} scored rows with {MIN_RATERS} raters. Have more rows rated."
-        if len(used) and not np.ptp(scores):
-            why = f"{coefficient}: all {len(used)} scores are {scores[0]}. Give scores that differ."
+        for name, same in (("scores", scores), ("ratings", values[present])):
+            if len(same) and not np.ptp(same):
+                why = f"{coefficient}: all {len(same)} {name} are {same[0]}. Give {name} that differ."
         undefined = bootstrap.estimates(dict.fromkeys((*parts, "difference"), why), counts)
         return InPlaceOfRaters(**undefined, pilot=None)
     joined, resampled = sparse.hstack(sums, format="csr"), dict[str, Resampled]()
