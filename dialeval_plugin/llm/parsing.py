@@ -389,7 +389,8 @@ _UNFINISHED = re.compile(r"[.,]?\Z| ?[(\[][^)\]\n]*\Z")
 """Text after a verdict that may be the beginning of more of it: "4." of "4.5", "4 (out" of "4 (out of 10)"."""
 _RETRACTION = re.compile(
     r"(?:\A|[.!?;\n(–—-] ?)(?:no|wait|actually|hmm+|sorry|correction)\b ?[,.:;!–—-]|, ?(?:wait|hmm+|correction)\b ?[,.:;!–—-]"
-    r"|\bactually (?:an? )?\d|\(or (?:an? )?\d|\bscratch that\b|\bmy mistake\b|\bedit ?:|\bit should be (?:an? )?\d(?! \w)"
+    r"|\bactually (?:an? )?\d|\(or (?:an? )?\d|\bscratch that\b|\bmy mistake\b|\bedit ?:"
+    r"|\b(?:it|score|rating|degree) should be (?:an? )?\d(?! \w)"
     r"|\b(?:lower|raise|adjust|change|reduce|increase)(?:d|ed)? (?:it |this |that |my (?:score|rating) )?(?:(?:down|up) )?"
     r"to (?:an? )?\d"
     r"|\b(?:but|however,?|though) (?:an? )?\d(?:\.\d+)? (?:would|might|could|may|is)\b"

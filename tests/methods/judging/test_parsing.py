@@ -191,7 +191,13 @@ RATINGS: list[tuple[Scale, float | Reason, list[str]]] = [
     (
         FIVE,
         PARSE,
-        ["Score: 4. Scratch that: 3.", "Score: 4. My mistake, it is 3.", "Score: 4. Edit: 3", "Score: 4\nIt should be 2."],
+        [
+            "Score: 4. Scratch that: 3.",
+            "Score: 4. My mistake, it is 3.",
+            "Score: 4. Edit: 3",
+            "Score: 4\nIt should be 2.",
+            "Score: 4\nThe score should be 2.",
+        ],
     ),
     (FIVE, PARSE, ["Score: 5\nHmm, actually I think that a 3 is fairer.", "4. No, 2.", "Score: 4. Let me reconsider."]),
     (FIVE, PARSE, ["Score: 5. But 4 would be fairer.", "Score: 5, though 4 is also possible", "Score: 4 (or 5)"]),
