@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from huggingface_hub import snapshot_download
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+from huggingface_hub.errors import HFValidationError, HTTPError, LocalEntryNotFoundError  # type: ignore[attr-defined]
 from safetensors import SafetensorError, safe_open
 from typing_extensions import TypedDict
 
@@ -96,7 +96,7 @@ def _find(name: str, revision: str | None) -> Path:
         ) from None
     except ValueError as error:
         raise ModelLoadError(f"{name}: the hub's repository has a file that cannot be ({error}). Choose another.") from None
-    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+    except (LocalEntryNotFoundError, HTTPError, OSError) as error:
         raise MissingPrerequisite(
             f"{name}: is no folder here, and the model hub did not give it ({type(error).__name__}). "
             f"Check the name and the network (HF_HUB_OFFLINE={os.environ.get('HF_HUB_OFFLINE', '')!r}), or give a folder; "

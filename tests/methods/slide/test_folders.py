@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -92,6 +93,15 @@ def test_an_encoder_alone_is_no_slm(tiny_encoder: Path) -> None:
         ModelLoadError,
     ):
         TrainedSmallModel.load(str(tiny_encoder))
+
+
+def test_a_hub_that_breaks_off_is_said_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks_off(*_: object, **__: object) -> None:
+        raise HTTPError("Server disconnected without sending a response.")
+
+    monkeypatch.setattr("dialeval_plugin.models.folders.snapshot_download", breaks_off)
+    message = refusal(resolve, "nobody/no-such-model", error=MissingPrerequisite)
+    assert message.startswith("nobody/no-such-model: is no folder here, and the model hub did not give it (HTTPError).")
 
 
 def test_a_hub_model_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
