@@ -45,6 +45,8 @@ _SILENT = frozenset(
      "internal", "note", "service", "session_meta", "metadata", "system_prompt", "code_interpreter", "context", "scratchpad",
      "search_results", "retrieval", "retriever", "documents", "heading"}
 )  # fmt: skip
+_ENUMERATION = re.compile(r"\A(?:\w*role\w*\.)?(?:(?:message_)?role_)?(?=\w)")
+"""What enumerations add to roles: `MESSAGE_ROLE_USER`, `ChatRole.USER`."""
 _OF_TOOLS = re.compile(r"(?:tool|function)s?(?:_?(?:call|use|response|result|output|invocation)s?)*|\w+_call(?:_output)?")
 
 TEXTLESS = "textless message"
@@ -54,12 +56,12 @@ THOUGHT = "reasoning passage"
 _SPEAKER_FIELDS = (
     "role", "speaker", "from", "sender", "author", "sender_type", "senderType", "sender_class", "sender_role", "senderRole",
     "author_type", "author_role", "authorRole", "speaker_type", "speaker_role", "speakerRole", "actor_type", "user_type",
-    "participant_role", "participantRole", "sender_name", "creator",
+    "role_type", "roleType", "participant_role", "participantRole", "sender_name", "creator",
 )  # fmt: skip
 """Fields of the speaker: one that holds a role comes before one that holds a name."""
-_KINDS = ("type", "message_type", "messageType")
-"""Fields of a message's kind, which may be a role."""
-_PARTS = ("parts", "blocks", "segments")
+_KINDS, _KINDS_OF_PARTS = ("type", "message_type", "messageType"), ("type", "content_type", "block_type", "phase")
+"""Fields of a message's kind, which may be a role, and of a part's."""
+_PARTS = ("parts", "blocks", "segments", "content_list", "contentChunks")
 """Fields of a message's parts."""
 _TEXT_FIELDS = ("content", "text", "value", "message", "utterance", "mes", *_PARTS)
 _TEXTS_OF_PEOPLE, _TEXTS_WITH_A_ROLE = frozenset({"text", "utterance"}), frozenset({"content", "value", "parts"})
@@ -78,14 +80,16 @@ _UNSAID = {
     "public": ("internal message", False),
     **dict.fromkeys(("error", "is_error", "isError"), ("error message", True)),
     **dict.fromkeys(("deleted", "is_deleted", "isDeleted", "deleted_at", "deletedAt"), ("deleted message", True)),
+    **dict.fromkeys(("is_main", "isMain", "is_active", "isActive", "active"), ("message that was not shown", False)),
+    **dict.fromkeys(("is_alternative", "isAlternative", "superseded"), ("message that was not shown", True)),
 }
 """Fields of a message that nobody said to the other side, with its kind, and their value for such a message."""
 _MARKS_OF_UNSAID = frozenset({*_UNSAID, "part_type", "message_type", "messageType", "comment_type", "kind"})
 """These, and fields that may call a message a note."""
 _BOOLEANS = {**dict.fromkeys(("true", "1", "yes", "t"), True), **dict.fromkeys(("false", "0", "no", "f"), False)}
 _OF_PEOPLE = frozenset(
-    {"user", "username", "actor", "participant", "who", "author", "sender", "speaker", "role", "nick", "nickname", "me", "mine",
-     "self", "outgoing", "incoming", "direction"}
+    {"user", "username", "actor", "agent", "person", "participant", "who", "uid", "author", "sender", "speaker", "role", "nick",
+     "nickname", "me", "mine", "self", "outgoing", "incoming", "direction"}
 )  # fmt: skip
 """Words of fields that may name the speaker or mean something else: a message with no other such field is an error."""
 _OTHER_TEXTS = (
@@ -95,15 +99,24 @@ _OTHER_TEXTS = (
 """Fields that may hold the text or mean something else."""
 _WRAPPERS = ("message", "data", "kwargs", "payload")
 _CALLS = frozenset({"tool_calls", "function_call", "toolCalls", "tool_use", "toolInvocations"})
-_TEXT_PARTS = frozenset({"text", "input_text", "output_text", "refusal", "markdown", "paragraph", "audio_transcription"})
+_TEXT_PARTS = frozenset(
+    {"text", "input_text", "output_text", "refusal", "markdown", "paragraph", "audio_transcription", "answer"}
+)
 _ASIDES = ("commentary", "analysis")
 _LANGCHAIN = re.compile(r"(Human|AI|System|Tool|Function|Chat)Message(?:Chunk)?")
+_OF_CLINE = (
+    "execute_command|(?:read|write_to|replace_in|new)_(?:file|rule|task)|apply_diff|insert_content|search_(?:and_replace|files)"
+    "|list_(?:files|code_definition_names)|browser_action|use_mcp_tool|access_mcp_resource|switch_mode|update_todo_list"
+)
+_RESULT_OF_TOOL = re.compile(r"\s*\[\w+(?: for '[^\n]*')?\] Result:")
+"""Cline's and Roo Code's tools, and the beginning of their results, which they write in the user's name."""
 _TOOL_TEXT = re.compile(
     r"<((?:\w{1,20}:)?(?:tool_calls?|tool_response|tool_result|function_calls?))>.*?(?:</\1>|\Z)"
     r"|<functioncall>.*|<function=[^<>]{0,200}>.*?(?:</function>|\Z)"
     r'|<details\b[^<>]{0,200}\btype="(?:tool_calls|code_interpreter|code_execution)"[^<>]{0,200}>.*?(?:</details>|\Z)'
     r'|\A\s*\[\w[\w.]*\(.*\)\]\s*\Z|\A\s*\{\s*"tool_calls": *\[.*\]\s*\}\s*\Z|```tool_code\n.*?(?:```|\Z)'
     r'|\A\s*(?:functools)?\[?\s*\{\s*(?:"type": *"function", *)?"name": *"[^"]+", *"(?:parameters|arguments)": *\{.*\}\]?\s*\Z'
+    rf"|<({_OF_CLINE})>\s*<\w+>.*?(?:</\2>|\Z)"
     r"|\[TOOL_CALLS\].*|<\|(?:python_tag|tool_call)\|?>.*|<｜tool▁calls▁begin｜>.*?(?:<｜tool▁calls▁end｜>|\Z)",
     re.DOTALL,
 )
@@ -113,13 +126,6 @@ _REACT = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 """ReAct's thoughts, and its calls of tools with their results, before the final answer."""
-_OF_CLINE = (
-    "execute_command|(?:read|write_to|replace_in|new)_(?:file|rule|task)|apply_diff|insert_content|search_(?:and_replace|files)"
-    "|list_(?:files|code_definition_names)|browser_action|use_mcp_tool|access_mcp_resource|switch_mode|update_todo_list"
-)
-_TOOL_OF_CLINE = re.compile(rf"<({_OF_CLINE})>\s*<\w+>.*?(?:</\1>|\Z)", re.DOTALL)
-_RESULT_OF_TOOL = re.compile(r"\s*\[\w+(?: for '[^\n]*')?\] Result:")
-"""Cline's and Roo Code's calls of tools, and the beginning of their results, which they write in the user's name."""
 _SAID_BY_CLINE = re.compile(
     r"<(?:attempt_completion|ask_followup_question|plan_mode_respond)>\s*<(\w+)>\s*(.*?)\s*</\1>.*", re.DOTALL
 )
@@ -151,17 +157,23 @@ _MARKED = tuple(
             r"|<\|(?=(?:system|user|assistant|prompter)\|>))(\w+)(?:<\|(?:end_header_id|header_end)\|>|\|>|｜>)?\s*",
             r"<\|START_OF_TURN_TOKEN\|><\|(\w+)_TOKEN\|>",  # Command
             r"\[(/?INST)\]\s*",
+            r"\{\{\[(INPUT|OUTPUT)\]\}\}\s*",  # KoboldCpp
             r"\b(USER|ASSISTANT|FUNCTION RESPONSE):\s*",  # Vicuna, Glaive
         ),
     )
 )
 """Marks of the next speaker in chat templates."""
-_INSTRUCTED = {"INST": "user", "/INST": "assistant", "Instruction": "user", "Response": "assistant"}
+_INSTRUCTED = {
+    **dict.fromkeys(("INST", "INPUT", "Instruction"), USER), **dict.fromkeys(("/INST", "OUTPUT", "Response"), ASSISTANT),
+}  # fmt: skip
 _UNSPOKEN = re.compile(
     r"<\|(?:im_end|eot(?:_id)?|end|endoftext|begin_of_text|END_OF_TURN_TOKEN)\|>|<end_of_turn>|</?s>|<bos>|<eos>|<BOS_TOKEN>"
     r"|<｜(?:begin|end)▁of▁sentence｜>|<<SYS>>.*?<</SYS>>|\[SYSTEM_PROMPT\].*?\[/SYSTEM_PROMPT\]",
     re.DOTALL,
 )
+_NOTHING = re.compile(r"(?!)")
+_SIGNS = ("[|", "###", "<|", "<｜", "<start", "INST", "{{[", "ASSISTANT:")
+"""One of these is in any text with marks of a template."""
 _PREAMBLES = ("[|", "### Instruction", "USER")
 """Marks before which a template has an introductory line."""
 
@@ -204,7 +216,7 @@ def role_of(name: str) -> str:
         >>> role_of(" Tool-Call "), role_of("END USER"), role_of("HumanMessage")
         ('tool_call', 'end_user', 'human')
     """
-    role = name.strip().lower().replace("-", "_").replace(" ", "_")
+    role = _ENUMERATION.sub("", name.strip().lower().replace("-", "_").replace(" ", "_"))
     return role.removesuffix("message").rstrip("_") or role
 
 
@@ -281,6 +293,12 @@ def is_message(value: object) -> bool:
         and any(name in value for name in _TEXT_FIELDS)
         and (any(name in value for name in (*_SPEAKER_FIELDS, *_IS_USER)) or any(is_role(value.get(name)) for name in _KINDS))
     )
+
+
+def words_of(value: Mapping[str, Any]) -> list[Any]:
+    """Return the usual fields of a message that say who speaks, and what."""
+    value = unwrapped(value)
+    return [value[name] for name in (*_SPEAKER_FIELDS, *_KINDS, *_IS_USER, *_TEXT_FIELDS) if name in value]
 
 
 def sides_of(messages: Sequence[object]) -> set[str]:
@@ -440,7 +458,10 @@ def _name_in(value: Any) -> Any:
     """Return the role or the name in a speaker's object; other values unchanged."""
     if not isinstance(value, Mapping):
         return value
-    return next((value[one] for one in ("role", "name", "username", "type") if value.get(one) is not None), None)
+    if value.get("bot") is True or value.get("is_bot") is True:
+        return ASSISTANT
+    names = [value[one] for one in ("role", "name", "username", "type") if value.get(one) is not None]
+    return next((one for one in names if is_role(one)), next(iter(names), None))
 
 
 def _text(value: Mapping[str, Any], where: str, left_out: Counter[str], fields: Fields) -> str | None:
@@ -450,7 +471,8 @@ def _text(value: Mapping[str, Any], where: str, left_out: Counter[str], fields: 
     if not names:
         if value.get("refusal") or value.keys() & _CALLS or isinstance(value.get("audio"), Mapping):
             return _spoken_elsewhere(value, where)
-        likely = likely_columns(value)
+        if not (likely := likely_columns(value)) and isinstance(value.get("type"), str):
+            return None  # such as an action, without anything that may be a text
         known = ", ".join(map(repr, value)) or "nothing"
         advice = (
             f"If {likely.rpartition('=')[2]!r} is what was said, say so by --columns {likely}."
@@ -494,8 +516,8 @@ def _content(content: Any, where: str, left_out: Counter[str]) -> str | None:
     if hasattr(content, "tolist"):
         content = content.tolist()
     if isinstance(content, Mapping):
-        inner = next((content[name] for name in ("parts", "text", "content", "value") if content.get(name) is not None), None)
-        return _content(inner, where, left_out)
+        names = ("parts", "text", "content", "value", "body")
+        return _content(next((content[name] for name in names if content.get(name) is not None), None), where, left_out)
     if not isinstance(content, Sequence) or isinstance(content, bytes):
         raise InputError(
             f"{where}: expected a string or a list of parts, got {content!r:.80} ({type(content).__name__}). "
@@ -511,7 +533,7 @@ def _content(content: Any, where: str, left_out: Counter[str]) -> str | None:
         elif part.get("thought") is True or part.get("isThought") is True:
             left_out["thought part"] += 1
         elif (
-            kind := str(part.get("type") or part.get("content_type") or part.get("block_type") or _kind_of(part))
+            kind := str(next(filter(None, (part.get(name) for name in _KINDS_OF_PARTS)), None) or _kind_of(part))
         ) in _TEXT_PARTS:
             name = next((one for one in ("text", "refusal", "content", "value") if one in part), "text")
             inner = part.get(name)
@@ -581,7 +603,7 @@ def _answer(text: str, left_out: Counter[str]) -> str | None:
         left_out["tool call" if "\nAction:" in react[0] else THOUGHT] += 1
         return text[react.end() :].strip() if "Final Answer:" in react[0] else None
     text = _SAID_BY_CLINE.sub(r"\2", text)
-    rest = _TOOL_OF_CLINE.sub("", _TOOL_TEXT.sub("", text))
+    rest = _TOOL_TEXT.sub("", text)
     if rest != text:
         left_out["tool call"] += 1
         if is_blank(rest):
@@ -666,31 +688,22 @@ def split_dialogue(text: str) -> list[dict[str, str]] | None:
         >>> split_dialogue("\n\nHuman: Hi.\n\nAssistant: Hello!")
         [{'role': 'Human', 'content': 'Hi.'}, {'role': 'Assistant', 'content': 'Hello!'}]
     """
-    for pattern in _MARKED if any(mark in text for mark in ("[|", "###", "<|", "<｜", "<start", "INST", "ASSISTANT:")) else ():
-        marks = list(pattern.finditer(text))
+    for pattern in _MARKED if any(sign in text for sign in _SIGNS) else ():
+        marks, unspoken = list(pattern.finditer(text)), _UNSPOKEN
         has_preamble = len(marks) > 1 and marks[0][0].startswith(_PREAMBLES)
         if marks and (has_preamble or not _UNSPOKEN.sub("", text[: marks[0].start()]).strip()):
-            ends = [*(mark.start() for mark in marks[1:]), len(text)]
-            texts = [_UNSPOKEN.sub("", text[mark.end() : end]).strip() for mark, end in zip(marks, ends, strict=True)]
-            return _without_open_end(
-                [{"role": _INSTRUCTED.get(mark[1], mark[1]), "content": one} for mark, one in zip(marks, texts, strict=True)]
-            )
-    marks = list(_DIALOGUE.finditer(text))
-    if not marks or marks[0].start() > 0 or not text.lstrip().startswith(("Human:", "Assistant:", "AI:")):
-        return None
-    if len(marks) == 1 and not text.startswith("\n\n"):
-        return None
-    if any(mark[1] == "Assistant" for mark in marks):  # then a paragraph may begin with "AI:"
-        marks = [mark for mark in marks if mark[1] != "AI"]
+            break
+    else:
+        marks, unspoken = list(_DIALOGUE.finditer(text)), _NOTHING
+        if not marks or marks[0].start() > 0 or (len(marks) == 1 and not text.startswith("\n\n")):
+            return None
+        if any(mark[1] == "Assistant" for mark in marks):  # then a paragraph may begin with "AI:"
+            marks = [mark for mark in marks if mark[1] != "AI"]
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
-    return _without_open_end(
-        [{"role": mark[1], "content": text[mark.end() : end].strip()} for mark, end in zip(marks, ends, strict=True)]
-    )
-
-
-def _without_open_end(messages: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Return messages without the last mark of a template, after which the answer begins."""
-    return messages if messages[-1]["content"] or len(messages) == 1 else messages[:-1]
+    texts = [unspoken.sub("", text[mark.end() : end]).strip() for mark, end in zip(marks, ends, strict=True)]
+    messages = [{"role": _INSTRUCTED.get(mark[1], mark[1]), "content": one} for mark, one in zip(marks, texts, strict=True)]
+    # After the last mark of a template the answer begins.
+    return messages if texts[-1] or len(messages) == 1 else messages[:-1]
 
 
 def alternating(texts: Iterable[Any], speakers: tuple[str, str] = (USER, ASSISTANT)) -> list[dict[str, Any]]:

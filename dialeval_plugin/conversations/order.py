@@ -20,16 +20,21 @@ Order: TypeAlias = Literal["listed", "time"]
 _IDS = ("id", "uuid", "message_id", "messageId", "_id", "node_id", "tweet_id")
 _PARENTS = (
     "parent", "parent_id", "parentId", "parent_message_id", "parentMessageId", "parent_message_uuid", "parentUuid",
-    "parent_uuid", "reply-to", "in_response_to_tweet_id",
+    "parent_uuid", "parent_message", "reply-to", "in_response_to_tweet_id",
 )  # fmt: skip
 _CURRENT = (
     "current_node", "currentId", "currNode", "current_leaf_message_uuid", "currentLeafMessageId", "active_leaf_id",
     "activeLeafId",
 )  # fmt: skip
 _INDEXES = (
-    "turn_index", "message_index", "turn_number", "turn_id", "index", "seq", "sequence", "position", "msg_index", "turn",
+    "turn_index", "turnIndex", "message_index", "messageIndex", "turn_number", "turnNumber", "turn_no", "message_number",
+    "sequence_number", "sequenceNumber", "turn_id", "index", "seq", "sequence", "position", "order", "msg_index", "turn",
 )  # fmt: skip
-_TIMES = ("timestamp", "created_at", "createdAt", "create_time", "time", "date", "ts", "timestamp_ms", "sent_at", "datetime")
+_TIMES = (
+    "timestamp", "created_at", "createdAt", "create_time", "createTime", "created_time", "createdTime", "createdDateTime",
+    "created", "inserted_at", "time", "date", "ts", "timestamp_ms", "sent_at", "sentAt", "sent_time", "time_sent",
+    "message_time", "datetime", "date_time", "dateTime",
+)  # fmt: skip
 
 
 def current_of(row: Mapping[str, Any]) -> object:
@@ -45,7 +50,7 @@ def id_of_message(message: object) -> Any:
 def place_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the number and the time of a row of a conversation, as far as it has them, under usual names."""
     number = next((number for name in _INDEXES if (number := _number(row.get(name))) is not None), None)
-    places = {"index": number, "timestamp": _first(row, _TIMES)}
+    places = {"index": number, "timestamp": _stamp(row)}
     return {name: place for name, place in places.items() if place is not None}
 
 
@@ -78,6 +83,12 @@ def paths(
 def _first(message: object, names: Sequence[str]) -> Any:
     fields = message if isinstance(message, Mapping) else {}
     return next((fields[name] for name in names if fields.get(name) is not None), None)
+
+
+def _stamp(message: object) -> Any:
+    """Return the time of a message, of a table that has a date and a time both of them; None if it has none."""
+    both = [_first(message, (name,)) for name in ("date", "time")]
+    return " ".join(both) if all(isinstance(one, str) for one in both) else _first(message, _TIMES)
 
 
 def _branches(messages: Sequence[object], where: str, current: object, branches: Branches | None) -> list[list[int]] | None:
@@ -155,7 +166,7 @@ def _ordered(messages: Sequence[object], where: str, order: Order | None) -> lis
                 f"{where}: its messages are not in the order of their numbers ({name!r}), some of which recur. {advice}"
             )
         return sorted(listed, key=lambda place: values[place])
-    stamps = [_first(message, _TIMES) for message in messages]
+    stamps = list(map(_stamp, messages))
     times: list[Any] = list(map(_time, stamps))
     of_dates = [[_of_date(stamp, *places) for stamp in stamps] for places in ((1, 2), (2, 1))] if None in times else []
     if not (whole := [one for one in (times, *of_dates) if None not in one]):
@@ -213,8 +224,8 @@ def _time(value: Any) -> Any:
             with contextlib.suppress(ValueError):
                 return read(value)
         return None
-    if isinstance(value, Mapping) and [*value] in (["$date"], ["$numberLong"]):  # MongoDB's
-        return _time(*value.values())
+    if isinstance(value, Mapping):  # MongoDB's, Firestore's
+        return _time(next((value[name] for name in ("$date", "$numberLong", "seconds", "_seconds") if name in value), None))
     if isinstance(value, datetime):
         return value.timestamp()
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value) else None

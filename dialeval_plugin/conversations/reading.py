@@ -32,11 +32,13 @@ from .messages import (
     at,
     is_message,
     left_out_text,
+    likely_columns,
     numbered_turns,
     parsed_cell,
     sides_of,
     speaker_of,
     unwrapped,
+    words_of,
 )
 from .order import Branches, Order, current_of, id_of_message, paths
 from .record import REPEATED, Conversation, Kept, Reading, ReadingOptions, TurnChoice, check_choice, id_text, kept_fields
@@ -384,15 +386,16 @@ def _grouped(layout: str, groups: dict[str | None, list[_Packed]], reading: Read
             for packed, own in zip(groups[None], ids, strict=True):
                 by_id.setdefault(id_text(own, f"{packed.where}: id"), []).append(packed)
             groups = by_id
-        elif again := _begins_again(groups[None], reading.options):
-            raise InputError(
-                f"{again}: has the prompt of {groups[None][0].where} again, so that another conversation may begin there. Name "
-                "the conversation of every message in a column 'conversation', or read all as one by --order listed."
-            )
         elif unnamed := _unnamed_conversation(groups[None]):
+            columns = f"conversation={unnamed},{likely_columns(groups[None][0].value, is_row=True) or 'speaker=NAME,text=NAME'}"
             raise InputError(
                 f"{groups[None][0].where}: has no conversation, and {unnamed!r} may be it. "
-                f"Say so by --columns {shlex.quote(f'conversation={unnamed}')},speaker=NAME,text=NAME."
+                f"Say so by --columns {shlex.quote(columns)}."
+            )
+        elif reading.options.order is None and (again := _begins_again(groups[None])):
+            raise InputError(
+                f"{again}: says what {groups[None][0].where} says again, so that another conversation may begin there. Name "
+                "the conversation of every message in a column 'conversation', or read all as one by --order listed."
             )
     elif None in groups and len(groups) > 1:
         first = groups[None][0]
@@ -436,12 +439,15 @@ def _unnamed_conversation(lines: Sequence[_Packed]) -> str | None:
     return None
 
 
-def _begins_again(lines: Sequence[_Packed], options: ReadingOptions) -> str | None:
-    """Return the location of a row with the same prompt as the first; None without one, or if the order is the user's."""
-    first = lines[0].values
-    if options.order is not None or not any(isinstance(one, str) and speaker_of(one) == SYSTEM for one in first):
-        return None
-    return next((line.where for line in lines[1:] if line.values == first), None)
+def _begins_again(lines: Sequence[_Packed]) -> str | None:
+    """Return the location of a row that says what the first one says; None without one.
+
+    It begins another conversation if that is a prompt or a greeting, or if the next row says what the second one says.
+    """
+    words = [words_of(line.value) for line in lines]
+    is_opening = any(isinstance(one, str) and speaker_of(one) in (SYSTEM, ASSISTANT) for one in words[0])
+    again = (place for place in range(1, len(words)) if words[place] == words[0] != [])
+    return next((lines[place].where for place in again if is_opening or words[place : place + 2] == words[:2]), None)
 
 
 _PART = {"type", "content_type", "parts", "text", "content", "value"}
@@ -464,6 +470,10 @@ def _message_of_row(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unknown(row: Line) -> InputError:
+    if row.value.keys() & {"choices", "candidates", "delta"}:
+        what = "a piece of a streamed answer" if "chunk" in str(row.value.get("object")) else "an answer without its request"
+        advice = 'Log both: {"request": {"messages": [...]}, "response": {...}}, with the whole answer.'
+        return InputError(f"{row.where}: is {what}, and nothing says what was asked. {advice}")
     known = ", ".join(map(repr, list(row.value)[:12])) or "nothing"
     near = nearest(row.value)
     likely = likely_table(row.value)

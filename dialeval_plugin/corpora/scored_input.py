@@ -170,7 +170,7 @@ class Source:
                     yield PlacedItem(self.n_items, item)
                 self.n_items += 1
         if not self.n_items:
-            silent = self.reading.remarks().strip().rpartition("\n")[2]
+            silent = self.reading.remarks().strip().replace("\n", "; ")
             turns = "turns='all'" if self.given is not None else "--turns all"
             advice = f"Call the assistant 'assistant', or choose the turns by {turns}." if silent else "Give a row or more."
             raise NothingToScore(f"{self.name}: has nothing to score ({silent or 'it is empty'}). {advice}")

@@ -153,12 +153,14 @@ REQUESTS: dict[str, Writer] = {
         "arg_0": json.dumps(chat(turns[:-1]))}}, "resps": [[turns[-1][1]]], "filtered_resps": [turns[-1][1]]}],
     "lm-eval-samples of a template": lambda turns, id: [{"doc_id": id, "doc": {}, "arguments": [
         [template(turns[:-1]) + "<|im_start|>assistant\n", {}]], "resps": [[turns[-1][1]]], "filtered_resps": [turns[-1][1]]}],
-    "promptfoo": lambda turns, id: [{"results": {"results": [{
+    "promptfoo": lambda turns, id: [{"results": {"results": [{"vars": {},
         "id": id, "prompt": {"raw": json.dumps(chat(turns[:-1]))}, "response": {"output": turns[-1][1]}}]}}],
     "openai-evals": lambda turns, id: [{"event_id": 0, "sample_id": id, "type": "sampling",
                                         "data": {"prompt": chat(turns[:-1]), "sampled": [turns[-1][1]]}}],
     "openai-eval-items": lambda turns, id: [{"id": id, "sample": {"input": chat(turns[:-1]), "output": chat(turns[-1:])}}],
     "simple-evals": lambda turns, _id: [{"score": 1, "convos": [chat(turns)]}],
+    "lighteval": lambda turns, id: [{"doc": {"id": id, "query": "q"}, "metric": {}, "model_response": {
+        "input": chat(turns[:-1]), "text": [turns[-1][1]]}}],
     "helm": lambda turns, id: [{"request_states": [{"instance": {"id": id}, "request": {"messages": chat(turns[:-1])},
                                                     "result": {"completions": [{"text": turns[-1][1]}]}}]}],
     "opencompass": lambda turns, id: [{id: {"origin_prompt": [
@@ -209,6 +211,9 @@ CONVERSATIONS: dict[str, Writer] = {
         {"user utterance": asked, "system response": said, "dialog history": ""} for asked, said in pairs(turns)]}}],
     "fastchat": lambda turns, id: [{"tstamp": 1.0, "type": "chat", "model": "m", "state": {"roles": ["USER", "ASSISTANT"],
         "messages": [[role.upper(), text] for role, text in turns], "offset": 0, "conv_id": id}}],
+    "promptlayer": lambda turns, id: [{"id": id, "prompt_blueprint": {"prompt_template": {"messages": chat(turns)}}}],
+    "camrest": lambda turns, id: [{"dialogue_id": id, "dial": [
+        {"turn": n, "usr": {"transcript": asked}, "sys": {"sent": answer}} for n, (asked, answer) in enumerate(pairs(turns))]}],
     "kvret": lambda turns, id: [{"id": id, "dialogue": [
         {"turn": role, "data": {"utterance": text}} for role, text in turns]}],
     "woz": lambda turns, id: [{"dialogue_idx": id, "dialogue": [

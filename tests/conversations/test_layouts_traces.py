@@ -104,6 +104,15 @@ ONE_REQUEST = {
             {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": SAID, "annotations": []}]},
         ]},
     },
+    "vercel's ai": {"trace_id": "t", "span_id": "c", "attributes": {
+        "ai.prompt.messages": json.dumps([ASKED]), "ai.response.text": SAID}},
+    "logfire of pydantic ai": {
+        "trace_id": "t", "span_id": "c", "attributes": {"pydantic_ai.all_messages": json.dumps([*OTEL_IN, *OTEL_OUT])}},
+    "honeyhive": {"event_type": "model", "inputs": {"chat_history": [ASKED]}, "outputs": ANSWER},
+    "vertex, a log in BigQuery": {
+        "full_request": {"contents": [{"role": "user", "parts": [{"text": FIRST}]}]},
+        "full_response": {"candidates": [{"content": {"role": "model", "parts": [{"text": SAID}]}}]},
+    },
     "openpipe": {"input": REQUEST, "output": CHOICES, "tags": {}},
     "anthropic": {
         "request": {"model": "m", "system": "Be kind.", "messages": [ASKED]},

@@ -154,6 +154,54 @@ READ: dict[str, tuple[list[Any], Talk]] = {
         [{"session_id": id, **one} for id, n in (("s", 2), ("t", 4)) for one in [*ASKED, said("assistant", BREW)][:n]],
         [*ONE, *TWO],
     ),
+    "roles as enumerations write them": (
+        [*(chat(said(user, TEA), said(assistant, LIKE))[0] | {"id": user} for user, assistant in (
+            ("MESSAGE_ROLE_USER", "MESSAGE_ROLE_AGENT"), ("ROLE_USER", "ROLE_ASSISTANT"), ("ChatRole.user", "ChatRole.bot")))],
+        ONE * 3,
+    ),
+    "the role in another field than the name": (
+        chat(said("Ann", TEA, role_type="user"), said("Tea Expert", LIKE, role_type="assistant")), ONE,
+    ),
+    "what kind of sender it is, next to its name": (
+        chat({"sender": {"name": "users/1", "type": "HUMAN"}, "text": TEA},
+             {"sender": {"name": "users/2", "type": "BOT"}, "text": LIKE}),
+        ONE,
+    ),
+    "a sender who is a bot": (
+        chat({"author": {"username": "ann"}, "content": TEA}, {"author": {"username": "tea", "bot": True}, "content": LIKE}),
+        ONE,
+    ),
+    "newest first, by times of other names": (
+        [{"id": name, "messages": [{**said("assistant", LIKE), name: late}, {**said("user", TEA), name: early}]}
+         for name, early, late in (("createTime", "2025-01-01T10:00:00Z", "2025-01-01T10:01:00Z"), ("sentAt", 1, 2),
+                                   ("created", 1, 2), ("inserted_at", {"_seconds": 1}, {"_seconds": 2}))],
+        ONE * 4,
+    ),
+    "newest first, by a date and a time": (
+        chat(said("assistant", LIKE, date="2025-01-01", time="10:01"), said("user", TEA, date="2025-01-01", time="10:00")), ONE,
+    ),
+    "numbers by other names in another order": (
+        [{"id": name, "messages": [{**said("assistant", LIKE), name: 2}, {**said("user", TEA), name: 1}]}
+         for name in ("turnIndex", "turn_no", "sequence_number", "order")],
+        ONE * 4,
+    ),
+    "answers that were not shown": (
+        chat(said("user", TEA), said("assistant", "No.", is_main=False), said("assistant", "No.", is_alternative=True),
+             said("assistant", LIKE, is_main=True)),
+        ONE,
+    ),
+    "a text in an object": (
+        chat({"role": "user", "text": {"body": TEA}}, {"role": "assistant", "text": {"body": LIKE}}), ONE,
+    ),
+    "an action among messages": (
+        chat({"type": "chat", "sender": "user", "message": TEA}, {"type": "action", "sender": "assistant", "action_id": "a/b"},
+             {"type": "chat", "sender": "assistant", "message": LIKE}),
+        ONE,
+    ),
+    "conversations by the ids of their users in an object": (
+        [{"store": {id: [said("user", TEA), said("assistant", LIKE)] for id in "ab"}, "class_name": "SimpleChatStore"}],
+        ONE * 2,
+    ),
     "newest first": (
         chat(said("assistant", LIKE, created_at="2025-01-01T10:01:00Z"), said("user", TEA, created_at="2025-01-01T10:00:00Z")),
         ONE,
@@ -398,6 +446,24 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         "again, so that another conversation may begin there. Name the conversation of every message in a column "
         "'conversation', or read all as one by --order listed.",
     ),
+    "whether a conversation without an id is there twice": (
+        [*ASKED, said("assistant", BREW)] * 2, "log.jsonl:5: says what ",
+    ),
+    "whether a greeting begins another conversation": (
+        [said("assistant", "Hello!"), *ASKED[:2], said("assistant", "Hello!"), *ASKED[:2]], "log.jsonl:4: says what ",
+    ),
+    "which answer to a message, by a product's name of the one before": (
+        chat({**said("user", TEA), "message_id": 1}, {**said("assistant", "No."), "message_id": 2, "parent_message": 1},
+             {**said("assistant", LIKE), "message_id": 3, "parent_message": 1}),
+        "by --branches all.",
+    ),
+    "an answer alone": (
+        [{"object": "chat.completion", "choices": [{"message": said("assistant", LIKE)}]}],
+        'is an answer without its request, and nothing says what was asked. Log both: {"request": {"messages": [...]}, ',
+    ),
+    "a piece of an answer": (
+        [{"object": "chat.completion.chunk", "choices": [{"delta": {"content": "I"}}]}], "is a piece of a streamed answer, and",
+    ),
     "columns of other names": (
         [{"case_id": 1, "author_role": "customer", "body": TEA}],
         "It may be read by --columns conversation=case_id,speaker=author_role,text=body.",
@@ -525,7 +591,7 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
     ),
     "which conversation": (
         [{"case_id": id, "role": role, "text": TEA} for id in (1, 2) for role in ("user", "assistant")],
-        "Say so by --columns conversation=case_id,speaker=NAME,text=NAME.",
+        "Say so by --columns conversation=case_id,speaker=role,text=text.",
     ),
     "what was asked": ([{"prompt": TEA, "response": LIKE}], "Read it by --layout question-answer, or"),
     "a passage next to a question": (
@@ -567,6 +633,20 @@ IGNORED: dict[str, tuple[list[Any], dict[str, Any], str]] = {
 def test_an_option_that_would_change_nothing_is_refused(kind: str, tmp_path: Path) -> None:
     rows, options, message = IGNORED[kind]
     assert message in refusal(Source(str(written(rows, tmp_path)), ReadingOptions(**options)).read, "turn")
+
+
+def test_the_same_words_later_begin_no_conversation(tmp_path: Path) -> None:
+    rows = [said("user", "Yes."), said("assistant", TEA), said("user", "Yes."), said("assistant", LIKE)]
+    assert len(talk(Source(str(written(rows, tmp_path))))) == 2
+    twice = Source(str(written([*ASKED[:2], *ASKED[:2]], tmp_path)), ReadingOptions(order="listed"))
+    assert [len(context) for context, _ in talk(twice)] == [1, 3]
+
+
+def test_all_that_was_left_out_is_named_where_nothing_is_left(tmp_path: Path) -> None:
+    path = written(chat(said("system", "Hush."), said("user", TEA)), tmp_path)
+    assert "(no turns, left out: 1 system message; without a turn to score: 1 of 1 conversations)" in refusal(
+        Source(str(path)).read, "turn"
+    )
 
 
 def test_pairs_of_texts_are_read_if_they_are_said_to_be(tmp_path: Path) -> None:

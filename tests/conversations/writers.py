@@ -298,6 +298,16 @@ WRITERS: dict[str, Writer] = {
         for one in _chain(spoken(turns))]},
     "librechat as a tree": librechat_tree,
     "llama.cpp": llama_cpp,
+    "koboldcpp": lambda turns, id: {"gamestarted": True, "prompt": "", "savedsettings": {"chatname": "Ann",
+        "chatopponent": "Bo"}, "actions": [f"\nAnn: {asked}\nBo: {said}" for asked, said in pairs(turns)]},
+    "koboldcpp of instructions": lambda turns, id: {"gamestarted": True, "prompt": "", "actions": [
+        f"{{{{[INPUT]}}}}{asked}{{{{[OUTPUT]}}}}{said}" for asked, said in pairs(turns)]},
+    "cody": lambda turns, id: {"id": id, "interactions": [{"humanMessage": {"text": asked}, "assistantMessage": {"text": said}}
+        for asked, said in pairs(turns)]},
+    "cline-ui": lambda turns, id: [{"ts": n, "type": "say", "say": kind, "text": text} for n, (kind, text) in enumerate(
+        _by_role(turns, user="task", thinking="reasoning", tool="tool", assistant="completion_result"))],
+    "character-ai of its first version": lambda turns, id: {"histories": [{"id": id, "msgs": [{"text": text,
+        "src": {"is_human": role == "user"}, "is_alternative": False} for role, text in spoken(turns)]}]},
     "message-tree": message_tree,
     "chatbot-ui": lambda turns, id: {"version": 4, "history": [{"id": id, "name": "Tea", "messages": [{"role": role,
         "content": text} for role, text in spoken(turns)], "prompt": "Be kind."}], "folders": []},
@@ -384,6 +394,12 @@ WRITERS: dict[str, Writer] = {
     "salesforce": lambda turns, id: {"id": id, "conversationEntries": [{"sender": {"role": role}, "entryPayload": {
         "abstractMessage": {"staticContent": {"text": text}}}}
         for role, text in _by_role(turns, user="EndUser", assistant="Chatbot")]},
+    "voiceflow of its API": lambda turns, id: {"transcript": {"id": id, "logs": [{"type": kind, "data": {"type": "text",
+        "payload": text if kind == "action" else {"message": text}}, "createdAt": _TIME.format(n)}
+        for n, (kind, text) in enumerate(_by_role(turns, user="action", assistant="trace"))]}},
+    "liveperson": lambda turns, id: {"conversationHistoryRecords": [{"info": {"conversationId": id}, "messageRecords": [
+        {"sentBy": role, "messageData": {"msg": {"text": text}}, "timeL": n}
+        for n, (role, text) in enumerate(_by_role(turns, user="Consumer", assistant="Agent"))]}]},
     "bland": lambda turns, id: {"call_id": id, "transcripts": [{"id": n, "user": role, "text": text}
         for n, (role, text) in enumerate(spoken(turns))]},
     "teams": lambda turns, id: {"id": id, "value": [{"messageType": "message", "createdDateTime": _TIME.format(n),

@@ -5,6 +5,7 @@ A layout that leaves a question open, for example which of two answers to score,
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import UserDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -38,7 +39,7 @@ _EXCHANGES = (
     ("input", "output"), ("input", "response"), ("input", "choices"),
     ("inputs", "outputs"), ("request", "response"), ("prompt_messages", "completion_message"),
     ("prompt", "completion"), ("prompt", "response"), ("input_messages", "output_messages"),
-    ("input_messages", "output_message"),
+    ("input_messages", "output_message"), ("full_request", "full_response"),
 )  # fmt: skip
 
 
@@ -235,54 +236,57 @@ def _of_rows(value: Value, layouts: Iterable[Layout] | None = None) -> Layout | 
     return replace(layout, message=None, read=read)
 
 
-def _of_lists(value: Value, layouts: Iterable[Layout] | None = None) -> Layout | None:
+def _of_lists(value: Value, layouts: Iterable[Layout] = ()) -> Layout | None:
     """Return the layout of an object that has conversations in lists; None if it has none."""
 
     def layout_of(one: Any) -> Layout | None:
         if not isinstance(one, Mapping) or is_message(one):
             return None
-        layout = find(one) if layouts is None else next((layout for layout in layouts if layout.fits(one)), None)
+        layout = next((layout for layout in layouts if layout.fits(one)), None) or find(one)
         return None if layout is None or layout.message else layout
 
     within = [value, *(one for one in value.values() if isinstance(one, Mapping))]
-    lists = [one[name] for one in within for name in _LISTS if isinstance(one.get(name), list)]
-    conversations = [one for found in lists if found and layout_of(found[0]) for one in found]
-    if not conversations or (first := layout_of(conversations[0])) is None:
+    lists = [one[name] for one in within for name in _LISTS if isinstance(one.get(name), list) and one[name]]
+    found = [(layout, one) for one in lists if (layout := layout_of(one[0]))]
+    if not found:
         return None
+    question = next((layout.open_question for layout, _ in found if layout.open_question), "")
 
     def read(value: Value) -> Iterator[Logged]:
-        for one in conversations:
+        for one in (one for _, of_list in found for one in of_list):
             layout = layout_of(one)
-            if layout is None or layout.open_question != first.open_question:
+            if layout is None or layout.open_question not in ("", question):
                 raise InputError("has a list of conversations, of which one is none. Write each conversation a row of its own.")
             yield from layout.logged(one)
 
-    return replace(first, read=read, joined_by="", is_of_any_product=False)
+    return replace(found[0][0], read=read, open_question=question, joined_by="", is_of_any_product=False)
 
 
 _LISTS = (
     "data", "conversations", "samples", "chats", "dialogues", "items", "rows", "results", "simulations", "sessions", "threads",
-    "chat", "list",
+    "chat", "list", "histories", "conversationHistoryRecords", "request_states", "testCases", "conversationalTestCases",
+    "paragraphs", "tabs",
 )  # fmt: skip
 """Names of lists of conversations; a list of another name may have several answers to one request."""
 
 
 def _of_each(value: Value, layouts: Iterable[Layout]) -> Layout | None:
-    """Return the layout of conversations in an object by their ids, which are no usual names; None if the object is none."""
-    first = _whole(next(iter(value.values()), None))
-    others = (re.search(AS_IT_SHOULD_BE, str(name), re.IGNORECASE) for name in value)
-    if not isinstance(first, Mapping) or value.keys() & _OF_ANSWERS or any(others):
-        return None
-    layout = next((one for one in layouts if one.message is None and one.rows is None and one.fits(first)), None)
-    if layout is None or not all(isinstance(one, Mapping) and layout.fits(one) for one in map(_whole, value.values())):
-        return None
-    inner = layout
+    """Return the layout of conversations by their ids, which are no usual names, in an object or in the only one it has."""
+    objects = [one for one in value.values() if isinstance(one, Mapping)]
+    for by_id in (value, *objects) if len(objects) == 1 else (value,):
+        first = _whole(next(iter(by_id.values()), None))
+        others = (re.search(AS_IT_SHOULD_BE, str(name), re.IGNORECASE) for name in by_id)
+        if not isinstance(first, Mapping) or by_id.keys() & _OF_ANSWERS or any(others):
+            continue
+        layout = next((one for one in layouts if one.message is None and one.rows is None and one.fits(first)), None)
+        if layout and all(isinstance(one, Mapping) and layout.fits(one) for one in map(_whole, by_id.values())):
+            return replace(layout, read=functools.partial(_read_each, layout, by_id))
+    return None
 
-    def read(value: Value) -> Iterator[Logged]:
-        for id, one in value.items():
-            yield from (logged._replace(id=id if logged.id is None else logged.id) for logged in inner.logged(_whole(one)))
 
-    return replace(layout, read=read)
+def _read_each(layout: Layout, by_id: Value, value: Value) -> Iterator[Logged]:
+    for id, one in by_id.items():
+        yield from (logged._replace(id=id if logged.id is None else logged.id) for logged in layout.logged(_whole(one)))
 
 
 def _whole(value: Any) -> Any:

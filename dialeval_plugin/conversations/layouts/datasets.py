@@ -25,6 +25,7 @@ from .layout import (
     Layout,
     Logged,
     Value,
+    answered,
     as_message,
     ask_who,
     earlier,
@@ -132,9 +133,10 @@ def _side(preferred: bool) -> Callable[[Value], list[Logged]]:
 
 _OF_CHATS = (
     ("question", "query", "human", "user_input", "user_message", "user_query", "user_prompt", "user_utterance", "human_message",
-     "customer_message"),
+     "customer_message", "message"),
     ("answer", "response", "reply", "assistant_message", "assistant_response", "bot_message", "bot_response",
-     "bot_reply", "chatbot_response", "ai_message", "ai_response", "agent_response", "llm_response", "model_response"),
+     "bot_reply", "chatbot_response", "ai_message", "ai_response", "agent_response", "llm_response", "model_response",
+     "openai_response", "system_utterance"),
 )  # fmt: skip
 """Field names of a question and of its answer."""
 _OF_TASKS = (("instruction", "prompt", "input", "request"),
@@ -255,18 +257,10 @@ def _blended(value: Value) -> list[Any]:
     return alternating([*seeds, *texts], ("free", "guided"))
 
 
-def _coqa(value: Value) -> Iterator[Logged]:
-    for one in value.get("data") or [value]:
-        answers = one["answers"]["input_text"] if isinstance(one["answers"], Mapping) else one["answers"]
-        said = (text for pair in zip(elements(one["questions"]), elements(answers), strict=True) for text in pair)
-        yield Logged(alternating(text["input_text"] if isinstance(text, Mapping) else text for text in said), id_of(one))
-
-
-def _quac(value: Value) -> Iterator[Logged]:
-    for article in value["data"]:
-        for one in article["paragraphs"]:
-            said = (text for qa in one["qas"] for text in (qa["question"], qa["orig_answer"]["text"]))
-            yield Logged(alternating(said), id_of(one))
+def _coqa(value: Value) -> list[Any]:
+    answers = at(value, "answers.input_text | answers")
+    said = (text for pair in zip(elements(value["questions"]), elements(answers), strict=True) for text in pair)
+    return alternating(text["input_text"] if isinstance(text, Mapping) else text for text in said)
 
 
 def _acute(value: Value) -> list[Logged]:
@@ -366,6 +360,7 @@ LAYOUTS = [
         open_question="has several answers to one request. Read each by --layout completions",
     ),
     plain("fastchat", "logs of FastChat's server", "state.messages", id="state.conv_id"),
+    plain("camrest", "CamRest676", "dial", "usr", "sys", each=answered("usr.transcript", "sys.sent"), id="dialogue_id"),
     plain(
         "kvret", "KVRET, of a driver and an assistant", "dialogue", "turn", "data", each=said("turn", "data.utterance"),
     ),
@@ -433,11 +428,11 @@ LAYOUTS = [
         "acute", "pairs of dialogues for ParlAI's ACUTE-Eval", "dialogue_dicts[]", _acute,
         open_question="is a pair of dialogues (ACUTE-Eval). Read both by --layout acute: those to be evaluated are scored",
     ),
+    Layout("coqa", "CoQA", "story questions answers", _coqa, open_question=_OF_A_PASSAGE),
     Layout(
-        "coqa", "CoQA", "story questions answers | data[story,questions,answers]", _coqa,
-        open_question=_OF_A_PASSAGE,
+        "quac", "QuAC", "qas[question,orig_answer]",
+        messages_at("qas", each=answered("question", "orig_answer.text")), open_question=_OF_A_PASSAGE,
     ),
-    Layout("quac", "QuAC", "data[paragraphs]", _quac, open_question=_OF_A_PASSAGE),
     Layout(
         "ultrachat", "UltraChat as it was first published", lambda value: _is_list_of(value["data"], str),
         lambda value: alternating(list_at(value, "data")), open_question=_WITHOUT_SPEAKERS,

@@ -32,14 +32,9 @@ def _lm_eval(value: Value) -> Iterator[Logged]:
         yield exchange(prompt, answer, value["doc_id"])[0]._replace(once=("doc", value["doc_id"]))
 
 
-def _promptfoo(value: Value) -> list[Logged]:
-    rows = listed(at(value, "results.results")) or [value]
-    return [
-        exchange(row["prompt"]["raw"], row["response"]["output"], row.get("id"))[0]
-        if at(row, "response.output") is not None
-        else Logged([], left_out="request without an answer")
-        for row in rows
-    ]
+def _lighteval(value: Value) -> Iterator[Logged]:
+    for answer in elements(value["model_response"]["text"]):
+        yield exchange(at(value, "model_response.input | doc.query"), answer, at(value, "doc.id"))[0]
 
 
 def _openai_event(value: Value) -> list[Logged]:
@@ -75,36 +70,32 @@ def _answer_of(message: Any) -> Any:
     return message if content is None else {**message, "content": content}
 
 
-def _helm(value: Value) -> Iterator[Logged]:
-    for state in value["request_states"]:
-        request = state["request"]
-        for completion in state["result"]["completions"]:
-            yield exchange(request.get("messages") or request["prompt"], completion["text"], at(state, "instance.id"))[0]
+def _helm(state: Value) -> Iterator[Logged]:
+    for completion in state["result"]["completions"]:
+        yield exchange(at(state, "request.messages | request.prompt"), completion["text"], at(state, "instance.id"))[0]
 
 
-def _opencompass(value: Value) -> Iterator[Logged]:
-    for id, one in value.items():
-        prompt = one["origin_prompt"]
-        asked = prompt if isinstance(prompt, str) else [{"role": part["role"], "content": part["prompt"]} for part in prompt]
-        yield exchange(asked, one["prediction"], id)[0]
+def _opencompass(value: Value) -> list[Logged]:
+    prompt = value["origin_prompt"]
+    asked = prompt if isinstance(prompt, str) else [{"role": part["role"], "content": part["prompt"]} for part in prompt]
+    return exchange(asked, value["prediction"], None)
 
 
-def _deepeval(value: Value) -> Iterator[Logged]:
-    for case in listed(value.get("testCases")) or (() if "conversationalTestCases" in value else [value]):
-        yield exchange(case["input"], case.get("actualOutput", case.get("actual_output")), id_of(case))[0]
-    for case in listed(value.get("conversationalTestCases")) or ():
-        yield Logged(case["turns"], id_of(case))
-
+_OF_A_PROMPT = (
+    "is of {about}, whose prompt may hold examples and instructions next to the question. Read it by --layout {name}: the "
+    "answer is scored after the prompt"
+)
 
 LAYOUTS = [
     Layout(
-        "lm-eval-samples", "samples of lm-evaluation-harness", "doc_id arguments resps", _lm_eval,
-        open_question="is a sample of lm-evaluation-harness, whose prompt may hold examples and instructions next to the "
-        "question. Read it by --layout lm-eval-samples: the answer is scored after the prompt",
+        "lm-eval-samples", "samples of lm-evaluation-harness", "doc_id arguments resps", _lm_eval, open_question=_OF_A_PROMPT
+    ),
+    Layout(
+        "lighteval", "details of LightEval", "doc{query} model_response{text}", _lighteval, open_question=_OF_A_PROMPT
     ),
     Layout("inspect", "samples of inspect_ai", "epoch messages input", messages_at("messages")),
     plain("tau-bench", "trajectories of tau-bench", "traj", id="task_id"),
-    Layout("promptfoo", "results of promptfoo", 'results.results[] | prompt.raw"" response{}', _promptfoo),
+    exchange_at("promptfoo", "results of promptfoo", "prompt.raw", "response.output", "vars"),
     Layout(
         name="openai-evals", about="logs of OpenAI's evals", read=_openai_event,
         recognises=lambda value: has(value, "event_id", "type", "data") or {*value} in ({"spec"}, {"final_report"}),
@@ -127,18 +118,11 @@ LAYOUTS = [
         and any(map(shape('content.answer""'), value["messages"])),
         read=lambda value: [Logged([_answer_of(one) for one in value["messages"]], value.get("uid"))],
     ),
-    Layout("helm", "scenario_state.json of HELM", "request_states[]", _helm),
+    Layout("helm", "scenario_state.json of HELM", "instance request{} result.completions[]", _helm),
+    Layout("opencompass", "predictions of OpenCompass", "origin_prompt prediction", _opencompass),
     Layout(
-        name="opencompass", about="predictions of OpenCompass", read=_opencompass,
-        recognises=lambda value: bool(value) and all(has(one, "origin_prompt", "prediction") for one in value.values()),
-    ),
-    Layout(
-        name="deepeval", about="runs of deepeval with conversations", read=_deepeval,
-        recognises=lambda value: bool(value.get("conversationalTestCases")),
-    ),
-    Layout(
-        name="deepeval", about="test cases of deepeval", read=_deepeval,
-        recognises=lambda value: value.get("testCases") or shape('actual_output"" | actualOutput""')(value),
+        "deepeval", "test cases of deepeval", 'actual_output"" | actualOutput""',
+        lambda value: exchange(value["input"], at(value, "actualOutput | actual_output"), id_of(value)),
         open_question="has a question and an answer that are texts (test cases of deepeval). Read it by --layout deepeval: the "
         "actual output is scored after the input",
     ),

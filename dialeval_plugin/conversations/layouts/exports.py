@@ -15,25 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from dialeval_plugin.conversations.messages import ASSISTANT, USER, alternating, at, is_silent, plain_text
+from dialeval_plugin.conversations.messages import ASSISTANT, USER, alternating, at, is_silent, plain_text, split_dialogue
 from dialeval_plugin.conversations.order import current_of
 
-from .layout import (
-    Layout,
-    Logged,
-    Value,
-    answered,
-    as_message,
-    elements,
-    flat,
-    has,
-    id_of,
-    list_at,
-    listed,
-    messages_at,
-    plain,
-    said,
-)
+from .layout import Layout, Logged, Value, answered, as_message, elements, flat, has, id_of, listed, messages_at, plain, said
 
 _UNSEEN = {
     "thoughts": "reasoning", "reasoning_recap": "reasoning", "model_editable_context": "developer",
@@ -100,15 +85,7 @@ def _open_webui(value: Value) -> list[Logged]:
     history = at(value, "chat.history") or {}
     by_id = history.get("messages")
     messages = list(by_id.values()) if isinstance(by_id, Mapping) else listed(at(value, "chat.messages")) or []
-    return [Logged([_with_phases(one) for one in messages], id_of(value), current=current_of(history))]
-
-
-def _with_phases(message: Any) -> Any:
-    phases = message.get("content_list") if isinstance(message, Mapping) and not message.get("content") else None
-    if not phases:
-        return message
-    parts = [{**one, "type": "text" if one.get("phase") == "answer" else one.get("phase")} for one in phases]
-    return {**message, "content": parts}
+    return [Logged(messages, id_of(value), current=current_of(history))]
 
 
 def _librechat(value: Value) -> list[Any]:
@@ -183,6 +160,14 @@ def _vscode(request: Any) -> list[Value]:
         else:
             unseen.append(kind)
     return [as_message(USER, asked if isinstance(asked, str) else asked["text"]), as_message(ASSISTANT, text, *unseen)]
+
+
+def _koboldcpp(value: Value) -> list[Any]:
+    """Return the messages of a story, whose pieces begin with marks of an instruction and its answer, or with names."""
+    text = "".join([value["prompt"], *elements(value["actions"])])
+    for mark, name in (("Human", "chatname"), ("Assistant", "chatopponent")):
+        text = re.sub(rf"^{re.escape(str(at(value, f'savedsettings.{name}')))}:", f"\n\n{mark}:", text, flags=re.MULTILINE)
+    return elements(split_dialogue(text))
 
 
 def _claude_code(value: Value) -> Value | str:
@@ -303,6 +288,18 @@ LAYOUTS = [
                      conversation="Conversation | ChatName"),
     ),
     plain("character-ai", "a chat of Character.AI", "turns", "author", "candidates", each=_character_ai),
+    plain(
+        "character-ai", "a chat of Character.AI", "msgs", "src",
+        each=said("src.is_human", "text", {True: USER}, otherwise=ASSISTANT, only=("is_alternative", {False, None})),
+    ),
+    Layout(
+        "cline-ui", "ui_messages.json of Cline or Roo Code", 'ts type"" say"" | ts type"" ask""',
+        message=said("say", "text", {"task": USER, "user_feedback": USER, "text": ASSISTANT, "completion_result": ASSISTANT},
+                     otherwise="event", timestamp="ts"),
+        open_question="is what the window of Cline or Roo Code showed, where the task may look like an answer. Read "
+        "api_conversation_history.json, which is next to it",
+    ),
+    plain("cody", "chats of Cody", "interactions", "humanMessage", each=answered("humanMessage.text", "assistantMessage.text")),
     plain("big-agi", "chats of big-AGI", "messages", "role", "fragments", each=_big_agi),
     plain("zed", "a thread of Zed", "messages", "User", each=_zed),
     Layout(
@@ -339,7 +336,7 @@ LAYOUTS = [
     Layout("llama.cpp", "the export of llama.cpp's web page", "conv{} messages[]", messages_at("messages", id="conv.id")),
     Layout(
         "chatbot-ui", "Chatbot UI's export", "history[messages]",
-        lambda value: [Logged(list_at(one, "messages"), one.get("id")) for one in value["history"]],
+        lambda value: [Logged(elements(one["messages"]), one.get("id")) for one in value["history"]],
     ),
     Layout(
         "text-generation-webui", "a chat of text-generation-webui", "internal[] visible[] | data[] data_visible[]",
@@ -348,6 +345,7 @@ LAYOUTS = [
             if one["content"] != _NO_REQUEST
         ],
     ),
+    Layout("koboldcpp", "a saved story of KoboldCpp", "gamestarted prompt actions[]", _koboldcpp),
     plain("lm-studio", "a conversation of LM Studio", "messages", "versions", each=_lm_studio),
     Layout(
         "sillytavern", "a chat of SillyTavern, a message a row", "mes is_user | user_name character_name", message=_sillytavern
@@ -360,10 +358,7 @@ LAYOUTS = [
     ),
     Layout("cherry-studio", "a backup of Cherry Studio", "indexedDB.topics[]", _cherry_studio),
     Layout("cursor", "a composer of Cursor", "composerId conversation | composerId conversationMap", _cursor),
-    Layout(
-        "cursor-tabs", "the chat tabs of Cursor", "tabs[bubbles]",
-        lambda value: [Logged([_cursor_message(one) for one in tab["bubbles"]], tab.get("tabId")) for tab in value["tabs"]],
-    ),
+    plain("cursor-tabs", "a chat tab of Cursor", "bubbles", "type", id="tabId", each=_cursor_message),
     plain("vscode-chat", "a chat with Copilot in VS Code", "requests", "message", each=_vscode),
     Layout(
         "claude-code", "a session of Claude Code, a message a row", message=_claude_code,

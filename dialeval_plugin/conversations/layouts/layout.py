@@ -280,7 +280,8 @@ def messages_of(value: Any, role: str) -> list[Any] | None:
         return [value]
     for name in ("chat_history", "history"):
         if (earlier := listed(value.get(name))) is not None:
-            last = messages_of({one: value[one] for one in value if one != name}, role)
+            rest = {one: value[one] for one in value if one != name}
+            last = messages_of(rest, role) if rest else []
             return None if last is None else [*(messages_of(earlier, USER) or []), *last]
     for name in _HOLDERS:
         if value.get(name) is not None:
@@ -371,7 +372,7 @@ def exchange_at(name: str, about: str, request: str, answer: str, *marks: str) -
 
     return Layout(
         name=name, about=about, read=read, marks=(request.partition(".")[0], answer.partition(".")[0], *marks),
-        recognises=lambda value: has(value, answer.partition(".")[0], *marks) and at(value, request) is not None,
+        recognises=lambda value: has(value, *(marks or (answer.partition(".")[0],))) and at(value, request) is not None,
     )  # fmt: skip
 
 

@@ -156,6 +156,11 @@ LAYOUTS = [
         ),
     ),
     plain(
+        "voiceflow", "a transcript of Voiceflow", "transcript.logs", "type", "data", id="transcript.id",
+        each=said("type", "data.payload.message | data.payload.query | data.payload", {"action": USER, "trace": ASSISTANT},
+                  only=("data.type", {"text", "speak", "intent"}), timestamp="createdAt"),
+    ),
+    plain(
         "ccai", "Google's Contact Center AI", "transcript.transcriptSegments",
         each=said("segmentParticipant.role | segment_participant.role", "text"),
     ),
@@ -242,6 +247,10 @@ LAYOUTS = [
     plain(
         "salesforce", "entries of a conversation of Salesforce", "conversationEntries", "sender", "entryPayload",
         each=said("sender.role", "entryPayload.abstractMessage.staticContent.text", {"EndUser": USER, "Chatbot": ASSISTANT}),
+    ),
+    plain(
+        "liveperson", "conversations of LivePerson", "messageRecords", "messageData", id="info.conversationId",
+        each=said("sentBy", "messageData.msg.text", {"Consumer": USER, "Agent": "agent"}, timestamp="timeL"),
     ),
     plain("bland", "calls of Bland", "transcripts", "user", "text", id="call_id", fields=Fields("user", "text")),
     Layout("cohere", "requests of Cohere's API, with the answer", "chat_history[] message | chat_history[] text", _cohere),

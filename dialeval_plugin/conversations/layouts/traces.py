@@ -18,7 +18,8 @@ from .layout import Layout, Logged, Value, exchange, exchange_at, has, id_of, li
 _SPANS = (
     ("gen_ai.input.messages", "gen_ai.output.messages"), ("gen_ai.prompt", "gen_ai.completion"),
     ("llm.input_messages", "llm.output_messages"), ("mlflow.spanInputs", "mlflow.spanOutputs"),
-    ("request_data", "response_data"), ("input.messages", "output.messages"), ("input.value", "output.value"),
+    ("request_data", "response_data"), ("ai.prompt.messages | ai.prompt", "ai.response.text"),
+    ("input.messages", "output.messages"), ("input.value", "output.value"),
 )  # fmt: skip
 """Attributes with a request and its answer: OpenTelemetry's new and old, OpenInference's, MLflow's, others', texts."""
 _ASIDE = {"TOOL", "RETRIEVER", "EMBEDDING", "RERANKER", "GUARDRAIL", "EVALUATOR"}
@@ -86,7 +87,8 @@ def _pair(attributes: Any) -> tuple[Any, Any] | None:
     for request, answer in ((at(attributes, first), at(attributes, second)) for first, second in _SPANS):
         if request is not None and answer is not None:
             return _messages(request), _messages(answer)
-    return None
+    whole = listed(at(attributes, "pydantic_ai.all_messages | all_messages_events")) or []
+    return (whole[:-1], whole[-1:]) if len(whole) > 1 else None
 
 
 def _of_events(events: Iterable[Any]) -> tuple[list[Any], list[Any]]:
@@ -192,6 +194,7 @@ def _adot(value: Value) -> list[Logged]:
 
 LAYOUTS = [
     plain("gemini", "requests of Gemini's API", "contents"),
+    plain("promptlayer", "requests of PromptLayer", "prompt_blueprint.prompt_template.messages"),
     Layout("langgraph", "states of LangGraph's threads", "values.messages[]", _langgraph),
     exchange_at("langsmith", "runs of LangSmith", "inputs", "outputs", "run_type"),
     exchange_at("langsmith-examples", "examples of LangSmith's data sets", "inputs", "outputs", "dataset_id"),
