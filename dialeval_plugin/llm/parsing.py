@@ -13,6 +13,7 @@ prompt's, and a verdict that the answer takes back. Reasoning, quotations and re
 
 from __future__ import annotations
 
+import bisect
 import functools
 import logging
 import re
@@ -224,14 +225,11 @@ def _best(text: str, form: _Form, headings: Sequence[_Heading]) -> list[_Heading
 def _deciding(text: str, form: _Form, headings: Sequence[_Heading]) -> list[re.Match[str] | None]:
     """Return the verdict after the last of equal headings, or after each of different ones; None if there is none."""
     named = [form.verdict.match(text, heading.end) for heading in headings]
+    ends_of_parts = [match.start() for match in _END_OF_PART.finditer(text)]
     # "Naturalness score: 3. Coherence score: 5" and "Score (naturalness): 3. Score (coherence): 5" answer two questions each.
     # Another object of a JSON list is about something else, and after a line of the prompt begins another exchange.
     questions = {
-        (
-            heading.before,
-            "" if re.search(r"\d", heading.note) else heading.note,
-            len(_OTHER_PART.findall(text, 0, heading.start)),
-        )
+        (heading.before, "" if re.search(r"\d", heading.note) else heading.note, bisect.bisect(ends_of_parts, heading.start))
         for heading, match in zip(headings, named, strict=True)
         if match
     }
@@ -341,7 +339,7 @@ _QUOTATION = re.compile(r"\"[^\"\n]*\"|(?<!\w)'[^\n]{1,200}?'(?!\w)")
 _EDGES = " \t\n\"'()[]{}<>.,;!*"
 HIDDEN = "\ufffd"
 """Replaces text that does not come from the judge."""
-_OTHER_PART = re.compile(rf"^{HIDDEN}$|\}}\s*,\s*\{{", re.MULTILINE)
+_END_OF_PART = re.compile(rf"^{HIDDEN}$|\}}\s*,\s*\{{", re.MULTILINE)
 """A repeated line of the prompt, or the end of an object in a JSON list."""
 
 # Patterns of a verdict and the text around it.
