@@ -3,7 +3,7 @@ r"""Parsing of ratings and labels in the answers of language models.
 A verdict is one of these:
 
 - after its name: "Score: 4", `{"score": 4}`, "<score>4</score>", "[RESULT] 4", "\boxed{4}"; the last of several. Without any of
-  these, a sentence that states it: "The score is 4", "I would rate it a 4".
+  these, a sentence that states it: "The score is 4", "I would rate it a 4", "My answer is no".
 - without a name: the whole answer, its first or last line, or its beginning ("4. It fits.", "Yes, because ...").
 
 Anything else is `Unscored` with the reason, never 0 or the middle of the scale: numbers in prose, negations and conditions
@@ -64,7 +64,8 @@ def parse_rating(
         'parse_failure'
     """
     rows = ((rf"{re.escape(label.casefold())}(?: score| rating)?",) if label else ()) + (() if label_only else _RATING_NAMES)
-    verdict = _verdict(answer, _form("number", rows, _NUMBER), prompt, content, is_cut=is_cut)
+    statement = rf"(?:{'|'.join(rows)}) (?:is|of):?|{_I_RATE}(?P<object>[^.!?\n]{{0,80}}?)" if rows else ""
+    verdict = _verdict(answer, _form("number", rows, _NUMBER, statement), prompt, content, is_cut=is_cut)
     if isinstance(verdict, Unscored):
         return verdict
     low, high = scale
@@ -100,7 +101,8 @@ def parse_label(
     spelled = {_clean(label): label for label in labels}
     longest_first = sorted(spelled, key=len, reverse=True)
     one = "|".join(" ".join(map(re.escape, label.split())) for label in longest_first)
-    form = _form("label", _LABEL_NAMES, rf"(?P<label>{one or '(?!)'})(?![\w-]){_NO_KEY}(?!{_TURN}(?:{one})(?![\w-]| \w))")
+    label = rf"(?P<label>{one or '(?!)'})(?![\w-]){_NO_KEY}(?!{_TURN}(?:{one})(?![\w-]| \w))"
+    form = _form("label", _LABEL_NAMES, label, _LABEL_STATEMENT)
     verdict = _verdict(answer, form, prompt, content, is_cut=is_cut)
     return verdict if isinstance(verdict, Unscored) else spelled[verdict.match["label"]]
 
@@ -113,6 +115,8 @@ class _Form:
     """Patterns of the names in its headings, best first."""
     value: str
     """Pattern of the verdict itself."""
+    statement: str
+    """Pattern of the words before a verdict in a sentence that states it; empty if no sentence counts."""
 
     @functools.cached_property
     def verdict(self) -> re.Pattern[str]:
@@ -287,16 +291,15 @@ def _unnamed(text: str, form: _Form, known: frozenset[str], *, is_cut: bool) -> 
 
 
 def _statements(text: str, form: _Form, known: frozenset[str]) -> Iterator[re.Match[str]]:
-    """Yield the numbers in sentences such as "The score is 4" and "I would rate it a 4"."""
-    if form.what != "number" or not form.names:
+    """Yield the verdicts in sentences such as "The score is 4", "I would rate it a 4" and "My verdict is: pass"."""
+    if not form.statement:
         return
-    lead = rf"(?<!\w)(?:(?:{'|'.join(form.names)}) (?:is|of):?|{_I_RATE}(?P<object>[^.!?\n]{{0,80}}?)) "
-    statement = re.compile(lead + form.verdict.pattern)
+    statement = re.compile(rf"(?<!\w)(?:{form.statement}) {form.verdict.pattern}")
     for sentence in _SENTENCE.finditer(text):
         for match in statement.finditer(text, *sentence.span()):
             clause = _CLAUSE_END.split(text[max(sentence.start(), match.start() - _NEAR) : match.start()])[-1]
             rest = text[match.end() : min(sentence.end(), match.end() + _NEAR)]
-            around = f"{clause} {match['object'] or ''} {_CLAUSE_END.split(rest)[0]}"
+            around = f"{clause} {match.groupdict().get('object') or ''} {_CLAUSE_END.split(rest)[0]}"
             is_quoted = text.count('"', text.rfind("\n", 0, match.start()) + 1, match.start()) % 2
             is_own = not is_quoted and not any(match[0] in quotation for quotation in known)
             if is_own and not _CONDITION.search(around) and not _SECOND_NUMBER.search(_SCALE.sub("", rest)):
@@ -313,8 +316,11 @@ _RATING_NAMES = (
 )
 """Names of a rating, best first."""
 _LABEL_NAMES = (
-    r"predict(?:ion|ed)(?: label| class)?|label|class(?:ification)?|category|verdict|judgment|judgement|answer|result",
+    r"predict(?:ion|ed)(?: label| class)?|label|class(?:ification)?|category|verdict|judgment|judgement|answer|result"
+    "|rating|grade|decision",
 )
+_LABEL_STATEMENT = r"(?:(?:my|final) (?:final )?answer|verdict|label|classification|judgment|judgement) is:?"
+"""Words that state a label; "the answer is" may be said of the judged text."""
 VERDICT_NAMES = (*_RATING_NAMES, *_LABEL_NAMES)
 """Patterns of all names in headings of a verdict, in lower case."""
 
@@ -427,7 +433,7 @@ _NOISE = (
     (re.compile(r"[^\S\n]{2,}|[^\S\n ]"), " "),
     (re.compile(r" ?\n[ \n]*"), "\n"),
 )
-_LOOK_ALIKES = str.maketrans("：﹕＝／％．，−’‘“”„«»", '::=/%.,-\'\'"""""', "\ufe0f\u20e3")
+_LOOK_ALIKES = str.maketrans("：﹕＝／％．，−’‘“”„«»", '::=/%.,-\'\'"""""', "\ufe0f\u20e3✅❌✔✖✓✗")
 _MAX_LENGTH = 20_000
 """Maximum characters of an answer without its reasoning. A verdict needs a few hundred, and longer texts are slow to parse."""
 _ECHO_LENGTH = 40

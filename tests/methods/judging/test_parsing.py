@@ -237,6 +237,7 @@ def test_ratings(answer: str, scale: Scale, expected: float | Reason) -> None:
 
 
 YES_NO = ("yes", "no")
+PASS_FAIL = ("pass", "fail")
 CLASSES = ("positive", "negative")
 LABELS: list[tuple[tuple[str, ...], str | Reason, list[str]]] = [
     (CLASSES, "positive", ["Positive", '"Positive"', "Predicted: positive", '{"label": "positive"}']),
@@ -261,6 +262,19 @@ LABELS: list[tuple[tuple[str, ...], str | Reason, list[str]]] = [
     (YES_NO, PARSE, ["Yes, but no", "No, wait, yes", "Yes... well, no", "Positive: 20 %"]),
     (YES_NO, "yes", ["Yes, but no facts are used", "Yes: it fits"]),
     (YES_NO, "no", ["No: no fact is used", "No: 1 of the facts is wrong"]),
+    # Other names of a verdict, and sentences that state one.
+    (
+        PASS_FAIL,
+        "fail",
+        ["Decision: fail", "Grade: FAIL", "My verdict is: fail.", "So the verdict is fail", "❌ FAIL", "Fail ❌"],
+    ),
+    (PASS_FAIL, PARSE, ["The verdict is not fail.", "The verdict would be fail", "The label is fail or pass", "❌"]),
+    (YES_NO, "no", ["It leaves out the tea. My answer is no.", "The final answer is: no"]),
+    (
+        YES_NO,
+        PARSE,
+        ["The answer is no.", 'It says "my answer is no".', "My answer is yes if it is hot.", "The answer is no longer right."],
+    ),
     # Signs that are read as others.
     (("don’t know", "yes"), "don’t know", ["Don’t know", "don't know."]),
     (("positive", "negative", "adversarial negative"), "adversarial negative", ["Adversarial  negative"]),
