@@ -31,6 +31,7 @@ from dialeval_plugin.corpora.rated_items import RatedItem, of_level, read_rated_
 from dialeval_plugin.corpora.registry import identify
 from dialeval_plugin.corpora.rows import file_rows, is_number, is_table, with_id
 from dialeval_plugin.corpora.score_files import conversation_of
+from dialeval_plugin.terminal import one_line
 
 from .scales import MAX_CATEGORIES, Cells
 from .table import LabelTable, known_labels
@@ -289,12 +290,12 @@ def texts_of(row: Line) -> tuple[str, str]:
 
 
 def _said(value: Any, where: str) -> str:
-    """Return the turns of a text, a list of texts, or of messages, one per line."""
+    """Return the turns of a text, a list of texts, or of messages, one per line; lines within a turn become one."""
     if isinstance(value, str) and value.startswith(('["', "[{")):
         value = parse_json(value, where)
     if isinstance(value, list):
         said = (one.get("text") or one.get("content") or "" if isinstance(one, dict) else one for one in value)
-        return "\n".join(map(str, said))
+        return "\n".join(one_line(str(one)) for one in said)
     return str(value)
 
 

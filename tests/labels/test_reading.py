@@ -181,13 +181,18 @@ def test_a_row_a_person(tmp_path: Path) -> None:
 def test_lists_and_objects_of_json(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [
         {"id": "a:1", "labels": ["pass", "fail"], "context": ["Hi.", "Hello."], "response": "Bye."},
-        {"id": "a:2", "labels": [None, "pass"], "context": [{"role": "user", "content": "Hi."}], "response": "Yes."},
+        {
+            "id": "a:2",
+            "labels": [None, "pass"],
+            "context": [{"role": "user", "content": "Hi:\n- x"}],
+            "response": "Yes:\nno.",
+        },
         {"id": "b:1", "labels": [], "context": "Hm.", "response": "No."},
     ]
     found = read_labels(write(tmp_path, json.dumps(rows), "l.json"))
     same(found, [1, 0], [NONE, 1], [NONE, NONE])
     assert (found.ids, found.clusters) == (["a:1", "a:2", "b:1"], ["a", "a", "b"])
-    assert found.texts == [("Hi.\nHello.", "Bye."), ("Hi.", "Yes."), ("Hm.", "No.")]
+    assert found.texts == [("Hi.\nHello.", "Bye."), ("Hi: - x", "Yes:\nno."), ("Hm.", "No.")]
 
 
 def test_qualities_of_json_and_a_workbook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
