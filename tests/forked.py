@@ -14,6 +14,7 @@ import importlib
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import subprocess
@@ -21,9 +22,10 @@ import sys
 import tempfile
 import threading
 import types
+import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PRELOADED = (
@@ -31,7 +33,9 @@ PRELOADED = (
     *("lm_eval.__main__", "lm_eval.evaluator", "lm_eval.models.huggingface", "scipy.stats", "sklearn.linear_model", "pandas"),
     *("pyarrow.parquet", "dialeval_plugin.cli.entry", "dialeval_plugin.cli.main", "dialeval_plugin.scoring"),
     *("dialeval_plugin.methods.slide.training", "dialeval_plugin.models.runtimes.exported", "torch.utils.collect_env"),
-    "dialeval_plugin.hosts.lm_eval.cli",
+    *("dialeval_plugin.hosts.lm_eval.cli", "dialeval_plugin.methods.general.scorer", "dialeval_plugin.results.gates"),
+    *("transformers.conversion_mapping", "transformers.models.bert.modeling_bert"),
+    "transformers.models.bert.tokenization_bert",
 )
 READ_LATE = {"COLUMNS", "HOME", "OPENAI_API_KEY", "PATH", "PIP_TARGET", "PWD", "PYTEST_CURRENT_TEST", "PYTHONPATH"}
 READ_LATE |= {"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "TOKENIZERS_PARALLELISM", "WORLD_SIZE", "XDG_DATA_HOME"}
@@ -176,26 +180,33 @@ def _number(connection: socket.socket) -> int:
 
 def _wait_for_a_command(server: socket.socket) -> list[str]:
     """Fork for each request; returns in the forked process alone, with the request's folder, variables and output in place."""
-    n_waiting = 0
+    running: dict[int, tuple[int, socket.socket]] = {}
     while True:
+        ready, _, _ = select.select([server, *running], [], [])
+        for ended in running.keys() & set(ready):
+            command, client = running.pop(ended)
+            os.close(ended)
+            status = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
+            with client, suppress(OSError):
+                client.sendall(status.to_bytes(8, "little", signed=True))
+        if server not in ready:
+            continue
         message, descriptors, _, _ = socket.recv_fds(server, 1, 3)
         if not message:
             os._exit(0)
-        while n_waiting and os.waitpid(-1, os.WNOHANG)[0]:
-            n_waiting -= 1
-        # A process of its own waits for the command: the server goes on forking meanwhile.
-        if os.fork() == 0:
+        client = socket.socket(fileno=descriptors[0])
+        with client.makefile() as request:
+            words, folder, env = json.loads(request.readline())
+        if (command := os.fork()) == 0:
             break
-        n_waiting += 1
-        for descriptor in descriptors:
+        client.sendall(command.to_bytes(8, "little"))
+        running[os.pidfd_open(command)] = command, client
+        for descriptor in descriptors[1:]:
             os.close(descriptor)
-    server.close()
-    with socket.socket(fileno=descriptors[0]) as client:
-        words, folder, env = json.loads(client.makefile().readline())
-        if (command := os.fork()) != 0:
-            client.sendall(command.to_bytes(8, "little"))
-            client.sendall(os.waitstatus_to_exitcode(os.waitpid(command, 0)[1]).to_bytes(8, "little", signed=True))
-            os._exit(0)
+    for open_socket in (server, client, *(one for _, one in running.values())):
+        open_socket.close()
+    for descriptor in running:
+        os.close(descriptor)
     for number, descriptor in enumerate(descriptors[1:], start=1):
         os.dup2(descriptor, number)
         os.close(descriptor)
@@ -217,6 +228,8 @@ def _main() -> None:
     collect_env = sys.modules["torch.utils.collect_env"]
     collect_env.get_pretty_env_info = functools.cache(collect_env.get_pretty_env_info)
     collect_env.get_pretty_env_info()
+    # The first model that a process opens has transformers compile a thousand patterns of weights' names.
+    sys.modules["transformers.conversion_mapping"].get_checkpoint_conversion_mapping("bert")
     # Nor does the command line read the options of every command again.
     typer = sys.modules["typer.main"]
     typer.get_command = functools.cache(typer.get_command)
@@ -224,6 +237,9 @@ def _main() -> None:
     # A thread would be absent from every forked process. jemalloc, which pyarrow brings, starts its own again after a fork.
     threads = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
     assert len(threads) - threads.count("jemalloc_bg_thd") == 1, f"an import has started a thread: {threads}"
+    # A command that ends leaves the libraries of torch as they are: to take them apart takes as long as the fork.
+    for cleaning in list(weakref.finalize._registry):  # type: ignore[attr-defined]
+        cleaning.atexit = False
     gc.collect()
     gc.freeze()
     words = _wait_for_a_command(socket.socket(fileno=int(sys.argv[1])))
