@@ -10,6 +10,7 @@ import typer
 
 from dialeval_plugin.core.files import check_output
 from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.core.scores import Reason
 
 from .examples import say_next
 from .options import Answers, DryRun, LlmArgs, NoAnswers, check_judge
@@ -90,5 +91,5 @@ def _report(augmented: Augmented, output: Path) -> None:
             typer.echo(f"  {reason}")
         if len(reasons) > _SHOWN_REASONS:
             typer.echo(f"  and {len(reasons) - _SHOWN_REASONS} more")
-    if augmented.failed:
-        typer.echo(f"the model gave no answer for {len(augmented.failed)} contexts; the same command asks again", err=True)
+    if n_open := sum(why.reason is Reason.API_ERROR for _, why in augmented.failed):
+        typer.echo(f"the model gave no answer for {n_open} contexts; the same command asks again", err=True)

@@ -94,6 +94,15 @@ def test_a_model_that_is_down_leaves_a_run_to_be_finished(script: NumberedScript
     assert len(dailydialog_pp.read(output)) == 8
 
 
+def test_a_prompt_that_is_too_long_is_not_said_to_be_asked_again(
+    script: NumberedScript, contexts: Path, tmp_path: Path
+) -> None:
+    script.model.answer = lambda prompt: Unscored(Reason.CONTEXT_TOO_LONG, "the prompt has 685 tokens")
+    done = run(contexts, "--output", tmp_path / "responses.jsonl")
+    assert (done.exit_code, "asks again" in done.stderr) == (1, False)
+    assert "  c0: context_too_long: the prompt has 685 tokens" in done.stdout.splitlines()
+
+
 def test_nothing_complete_is_a_failure_with_reasons(script: NumberedScript, contexts: Path, tmp_path: Path) -> None:
     script.model.answer = lambda prompt: "Well."
     output = tmp_path / "responses.jsonl"
