@@ -24,11 +24,15 @@ from dialeval_plugin.llm.reasoning import split_reasoning
 USER, ASSISTANT, SYSTEM = "user", "assistant", "system"
 
 _USERS = ("usuario", "usuária", "usuário", "utilisateur", "utilisatrice", "nutzer", "nutzerin", "benutzer", "utente",
-          "gebruiker", "пользователь", "用户", "用戶", "ユーザー", "사용자")  # fmt: skip
-_ASSISTANTS = ("asistente", "assistente", "assistent", "ассистент", "помощник", "助手", "アシスタント", "어시스턴트")
-"""A user and an assistant in other languages."""
+          "gebruiker", "kullanıcı", "użytkownik", "uživatel", "användare", "käyttäjä", "pengguna", "người_dùng", "пользователь",
+          "користувач", "המשתמש", "משתמש", "المستخدم", "उपयोगकर्ता", "用户", "用戶", "ユーザー", "사용자", "👤")  # fmt: skip
+_ASSISTANTS = ("asistente", "assistente", "assistent", "asistan", "asystent", "asistent", "avustaja", "asisten", "trợ_lý",
+               "ассистент", "помощник", "асистент", "помічник", "עוזר", "المساعد", "सहायक", "助手", "アシスタント",
+               "어시스턴트", "🤖")  # fmt: skip
+"""A user and an assistant in other languages, and as signs."""
 _SPEAKERS = {
-    **dict.fromkeys(("user", "usr", "human", "prompter", "localhuman", "human_evaluator", *_USERS), USER),
+    **dict.fromkeys(("user", "usr", "human", "human_user", "prompter", "localhuman", "human_evaluator", *_USERS), USER),
+    **dict.fromkeys(("ai_assistant", "virtual_assistant", "ai_agent", "llm_agent"), ASSISTANT),
     **dict.fromkeys(("assistant", "ai", "gpt", "chatgpt", "chatbot", "model", "bot", "llm", *_ASSISTANTS), ASSISTANT),
     **dict.fromkeys((SYSTEM, "sys"), SYSTEM),
 }
@@ -42,8 +46,8 @@ _AGENTS = frozenset(
 )  # fmt: skip
 _SILENT = frozenset(
     {"developer", "observation", "ipython", "environment", "reasoning", "thinking", "thought", "data", "root", "event",
-     "internal", "note", "service", "session_meta", "metadata", "system_prompt", "code_interpreter", "context", "scratchpad",
-     "search_results", "retrieval", "retriever", "documents", "heading"}
+     "internal", "action", "note", "service", "session_meta", "metadata", "system_prompt", "code_interpreter", "context",
+     "scratchpad", "search_results", "retrieval", "retriever", "documents", "heading"}
 )  # fmt: skip
 _ENUMERATION = re.compile(r"\A(?:\w*role\w*\.)?(?:(?:message_)?role_)?(?=\w)")
 """What enumerations add to roles: `MESSAGE_ROLE_USER`, `ChatRole.USER`."""
@@ -145,7 +149,7 @@ ROLES = "|".join(
      "llama", "qwen", "mistral", "kimi", "cursor")
 )  # fmt: skip
 """Roles, and names of assistants, that mark who says a text."""
-_PREFIX = re.compile(rf"\s*(?:\*\*|\[|<)?({ROLES})(?:\*\*|\]|>)?\s*[:：](?:\*\*)?\s*", re.IGNORECASE)
+PREFIX = re.compile(rf"\s*(?:\*\*|\[|<)?({ROLES})(?:\*\*|\]|>)?\s*[:：](?:\*\*)?\s*", re.IGNORECASE)
 _DIALOGUE = re.compile(r"(?:\A\s*|\n\n[ \t]*)(Human|Assistant|AI):\s*")
 _MARKED = tuple(
     map(
@@ -216,7 +220,7 @@ def role_of(name: str) -> str:
         >>> role_of(" Tool-Call "), role_of("END USER"), role_of("HumanMessage")
         ('tool_call', 'end_user', 'human')
     """
-    role = _ENUMERATION.sub("", name.strip().lower().replace("-", "_").replace(" ", "_"))
+    role = _ENUMERATION.sub("", (name.strip(" \t\n[]<>()|*@:") or name).lower().replace("-", "_").replace(" ", "_"))
     return role.removesuffix("message").rstrip("_") or role
 
 
@@ -260,7 +264,7 @@ def answering(turns: Iterable[Turn]) -> str | None:
     others = [name for name in speakers if name not in asking]
     if asking:
         return others[0] if len(others) == 1 else next((name for name in others if speakers[name] in _AGENTS), None)
-    agents = [name for name in others if speakers[name] in _AGENTS]
+    agents = [name for name in others if speakers[name] in _AGENTS or speakers[name].endswith(("_bot", "_assistant"))]
     return agents[0] if len(agents) == 1 and len(others) > 1 else None
 
 
@@ -303,7 +307,7 @@ def words_of(value: Mapping[str, Any]) -> list[Any]:
 
 def sides_of(messages: Sequence[object]) -> set[str]:
     """Return who speaks in messages, or texts that begin with roles, users and assistants as such; empty if one is neither."""
-    marks = [isinstance(one, str) and _PREFIX.match(one) for one in messages]
+    marks = [isinstance(one, str) and PREFIX.match(one) for one in messages]
     roles = {role_of(mark[1]) for mark in marks if mark} if all(marks) else set()
     for one in messages if not roles else ():
         value = unwrapped(one) if isinstance(one, Mapping) else {}
@@ -536,9 +540,8 @@ def _content(content: Any, where: str, left_out: Counter[str]) -> str | None:
             kind := str(next(filter(None, (part.get(name) for name in _KINDS_OF_PARTS)), None) or _kind_of(part))
         ) in _TEXT_PARTS:
             name = next((one for one in ("text", "refusal", "content", "value") if one in part), "text")
-            inner = part.get(name)
-            if isinstance(inner, Mapping):  # {"value": ..., "annotations": [...]}
-                inner = inner.get("value", inner.get("content"))
+            inner = part.get(name)  # or {"value": ..., "annotations": [...]}
+            inner = _content(inner, f"{place}: {name}", left_out) if isinstance(inner, Mapping) else inner
             texts.append(check_text(inner, f"{place}: {name}"))
         elif isinstance(part.get("transcript"), str):  # of audio
             texts.append(check_text(part["transcript"], f"{place}: transcript"))
@@ -673,7 +676,7 @@ def _speakers_told_apart(turns: list[Turn], left_out: Counter[str], where: str) 
 
 def _prefixes(turns: Sequence[Turn]) -> list[re.Match[str]]:
     """Return the matched roles at the start of the texts, if each begins with its message's role or, without one, with any."""
-    matches = [match for turn in turns if (match := _PREFIX.match(turn.text)) is not None]
+    matches = [match for turn in turns if (match := PREFIX.match(turn.text)) is not None]
     if len(matches) < len(turns) or len(turns) < 2:
         return []
     named, speakers = [speaker_of(match[1]) for match in matches], [turn.speaker for turn in turns]

@@ -6,7 +6,7 @@ import contextlib
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, TypeAlias
 
@@ -168,7 +168,7 @@ def _ordered(messages: Sequence[object], where: str, order: Order | None) -> lis
         return sorted(listed, key=lambda place: values[place])
     stamps = list(map(_stamp, messages))
     times: list[Any] = list(map(_time, stamps))
-    of_dates = [[_of_date(stamp, *places) for stamp in stamps] for places in ((1, 2), (2, 1))] if None in times else []
+    of_dates = [[_of_date(stamp, of) for stamp in stamps] for of in ("%d/%m", "%m/%d")] if None in times else []
     if not (whole := [one for one in (times, *of_dates) if None not in one]):
         if order == "time":
             number = times.index(None) + 1
@@ -201,19 +201,15 @@ _READERS_OF_TIMES: tuple[Callable[[str], float], ...] = (
     lambda text: datetime.strptime(re.sub(r"\s", " ", text) + " +0000", "%A, %B %d, %Y at %I:%M:%S %p UTC %z").timestamp(),
     lambda text: datetime.strptime(text, "%m/%d/%Y %H:%M:%S %z").timestamp(),
 )
-_DATE = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4}),?\s+(\d{1,2}):(\d\d)(?::(\d\d))?\s*(?:([AP])M)?", re.IGNORECASE)
+_CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
 
 
-def _of_date(value: Any, day: int, month: int) -> float | None:
-    """Return the time of a date such as 31/12/2025 10:00 as a comparable value, by the groups of `_DATE` for day and month."""
-    if not isinstance(value, str) or (match := _DATE.fullmatch(value.strip())) is None:
-        return None
-    hour = int(match[4]) % 12 + 12 * (match[7].upper() == "P") if match[7] else int(match[4])
-    with contextlib.suppress(ValueError):
-        date = datetime(
-            int(match[3]), int(match[month]), int(match[day]), hour, int(match[5]), int(match[6] or 0), tzinfo=timezone.utc
-        )
-        return date.timestamp()
+def _of_date(value: Any, day_and_month: str) -> float | None:
+    """Return the time of a date such as 31/12/2025 10:00, whose day and month are in this order, as a comparable value."""
+    text = re.sub(r",?\s+|(?<=\d)(?=[AP]M)", " ", re.sub("[.-]", "/", str(value).strip().upper()))
+    for clock in _CLOCKS:
+        with contextlib.suppress(ValueError):
+            return datetime.strptime(f"{text} +0000", f"{day_and_month}/%Y {clock} %z").timestamp()
     return None
 
 

@@ -15,6 +15,7 @@ from dialeval_plugin.core.files import Line
 from .layouts.layout import ANSWERS, PYTHON_LIST, listed, messages_of, required_list
 from .messages import (
     ASSISTANT,
+    PREFIX,
     SYSTEM,
     TEXTLESS,
     USER,
@@ -22,6 +23,7 @@ from .messages import (
     likely_columns,
     numbered_turns,
     parsed_cell,
+    speaker_of,
     split_dialogue,
     turn_of,
 )
@@ -164,12 +166,17 @@ def context_and_response(
     """Return the turns before a response, oldest first, and the response, each given as a string or a chat message.
 
     A plain response to chat messages is the assistant's. A message without text is a blank response, which has no score. If a
-    plain response begins with `System: `, as in FED, it and the plain turns lose such tags. Errors call the two by their
-    `names`; `left_out` counts messages and parts that are no turns.
+    plain response begins with `System: `, as in FED, it and the plain turns lose such tags; so do texts that all begin with
+    roles. Errors call the two by their `names`; `left_out` counts messages and parts that are no turns.
     """
     if isinstance(response, str):
+        tags = [tag for one in (*context, response) if isinstance(one, str) and (tag := PREFIX.match(one))]
         if response.startswith("System: "):
             context, response = [_untagged(value, left_out) for value in context], _untagged(response, left_out)
+        elif 1 < len(tags) == len(context) + 1 and speaker_of(tags[-1][1]) == ASSISTANT:
+            left_out["speaker tag"] += len(tags)
+            *context, answered = [{"role": tag[1], "content": tag.string[tag.end() :]} for tag in tags]
+            response = answered["content"]
         answer = turn_of({"role": ASSISTANT, "content": check_text(response, names[1])}, names[1], left_out)
         answer = Turn("" if answer is None else answer.text)
     else:

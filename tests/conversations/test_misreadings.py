@@ -278,7 +278,13 @@ READ: dict[str, tuple[list[Any], Talk]] = {
     "roles in other languages": (
         [*(chat(said(user, TEA), said(assistant, LIKE))[0] | {"id": user} for user, assistant in (
             ("Usuario", "Asistente"), ("Nutzer", "Assistent"), ("用户", "助手"), ("Cliente", "Agente"),
-            ("localHuman", "Blender")))],
+            ("Kullanıcı", "Asistan"), ("المستخدم", "المساعد"), ("👤", "🤖"), ("localHuman", "Blender")))],
+        ONE * 8,
+    ),
+    "roles with signs around them": (
+        [*(chat(said(user, TEA), said(assistant, LIKE))[0] | {"id": user} for user, assistant in (
+            ("[user]", "[assistant]"), ("@user", "@bot"), ("User:", "Assistant:"), ("Ann", "AI Assistant"),
+            ("Ann Lee", "Support Bot")))],
         ONE * 5,
     ),
     "what was looked up": (
@@ -480,6 +486,10 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         [{"prompt": TEA, "chosen": LIKE, "rejected": "No."}],
         "Score one of them by --layout preferred or --layout dispreferred",
     ),
+    "which of several samples": (
+        [{"prompt": [said("user", TEA)], "response": [LIKE, "No."]}],
+        "has 2 answers, and nothing says which was shown. Keep one of them.",
+    ),
     "which branch": (
         chat({**said("user", TEA), "id": "1", "parent": None}, {**said("assistant", "No idea."), "id": "2", "parent": "1"},
              {**said("assistant", LIKE), "id": "3", "parent": "1"}),
@@ -640,6 +650,16 @@ def test_the_same_words_later_begin_no_conversation(tmp_path: Path) -> None:
     assert len(talk(Source(str(written(rows, tmp_path))))) == 2
     twice = Source(str(written([*ASKED[:2], *ASKED[:2]], tmp_path)), ReadingOptions(order="listed"))
     assert [len(context) for context, _ in talk(twice)] == [1, 3]
+
+
+def test_roles_before_a_context_and_its_response_are_not_said(tmp_path: Path) -> None:
+    rows = [{"context": [f"User: {TEA}"], "response": f"Bot: {LIKE}"}, {"context": [TEA], "response": f"Bot: {LIKE}"}]
+    assert talk(Source(str(written(rows, tmp_path)))) == [*ONE, ([TEA], f"Bot: {LIKE}")]
+
+
+def test_two_bots_are_no_assistant(tmp_path: Path) -> None:
+    path = written(chat(said("red_bot", TEA), said("blue_bot", LIKE), said("red_bot", HOW)), tmp_path)
+    assert len(talk(Source(str(path)))) == 2
 
 
 def test_all_that_was_left_out_is_named_where_nothing_is_left(tmp_path: Path) -> None:
@@ -827,7 +847,6 @@ def test_a_quotation_of_matrix_is_not_said_again(tmp_path: Path) -> None:
         ("parlai-conversations", {"dialog": ["ab", "cd"]}),
         ("lm-eval-samples", {"doc_id": 1, "arguments": ["ab"], "resps": [["cd"]]}),
         ("lm-eval-samples", {"doc_id": 1, "arguments": [["ab"]], "resps": ["cd"]}),
-        ("dialogflow", {"queryResult": {"queryText": "ab", "responseMessages": [{"text": {"text": "cd"}}]}}),
     ],
 )
 def test_letters_of_a_text_are_no_messages(layout: str, row: dict[str, Any], tmp_path: Path) -> None:

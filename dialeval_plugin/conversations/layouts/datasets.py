@@ -75,7 +75,7 @@ _BY_NAME: tuple[tuple[str, str, str, Callable[[Value], bool | None]], ...] = (
     ("answer_0", "answer_1", "score_0", lambda row: _sign(float(row["score_0"]) - float(row["score_1"]))),
 )  # fmt: skip
 """Two answers, the field with the human preference, and whether it prefers the first; None for neither."""
-_REQUESTS = ("prompt", "input", "question", "instruction", "history", "context", *WHOLE)
+_REQUESTS = " | ".join(("prompt", "input", "question.full_text", "question", "instruction", "history", "context", *WHOLE))
 
 
 def two_answers(value: Value) -> tuple[Any, Any, Callable[[], bool | None]] | None:
@@ -118,9 +118,7 @@ def _side(preferred: bool) -> Callable[[Value], list[Logged]]:
         if len(answers) > 1:  # includes the previous turns; in a battle of several turns each side has its own
             is_battle = "conversation_a" in value or "full_conversation" in value
             return [Logged(answers, id_of(value), 0 if is_battle else len(answers) - 1)]
-        request = next((value[name] for name in _REQUESTS if value.get(name) is not None), "")
-        if isinstance(request, Mapping) and isinstance(request.get("full_text"), str):
-            request = request["full_text"]
+        request = at(value, _REQUESTS) or ""
         if "instruction" in value:
             request = "\n\n".join(text for name in ("instruction", "input") if (text := value.get(name)))
         before = messages_of(request, USER) or []
@@ -237,16 +235,6 @@ def _persona_candidates(value: Value) -> list[Any]:
     return alternating([*elements(last["history"]), elements(last["candidates"])[-1]])
 
 
-def _abcd_turn(turn: Any) -> Value:
-    speaker, text = elements(turn)
-    return as_message("event" if speaker == "action" else speaker, text)
-
-
-def _wizard(turn: Any) -> Value:
-    roles = {"wizard": ASSISTANT, "apprentice": USER}
-    return {"role": roles[turn["speaker"].rpartition("_")[2].lower()], "content": turn["text"]}
-
-
 def _blended(value: Value) -> list[Any]:
     seeds = elements(value.get("previous_utterance") or [value[f"{who}_turker_utterance"] for who in ("free", "guided")])
     if "dialog" in value:
@@ -328,6 +316,7 @@ def _parlai_lines(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
         yield first, {"parlai": alternating(texts)}
 
 
+_OF_WIZARD = ("Wizard", ASSISTANT), ("Apprentice", USER)
 _WITHOUT_SPEAKERS = (
     "has texts without a word of who speaks ({about}). Read it by --layout {name}: the user and the assistant take turns"
 )
@@ -361,9 +350,7 @@ LAYOUTS = [
     ),
     plain("fastchat", "logs of FastChat's server", "state.messages", id="state.conv_id"),
     plain("camrest", "CamRest676", "dial", "usr", "sys", each=answered("usr.transcript", "sys.sent"), id="dialogue_id"),
-    plain(
-        "kvret", "KVRET, of a driver and an assistant", "dialogue", "turn", "data", each=said("turn", "data.utterance"),
-    ),
+    plain("kvret", "KVRET, of a driver and an assistant", "dialogue", "turn", "data", each=said("turn", "data.utterance")),
     plain(
         "woz", "WOZ 2.0, and MultiWOZ as prepared for TRADE", "dialogue", "system_transcript", "transcript", id="dialogue_idx",
         each=lambda turn: [
@@ -375,16 +362,14 @@ LAYOUTS = [
         "tweetsumm", "TweetSumm", "dialog.turns", "is_agent", "sentences", id="dialog.dialog_id",
         each=lambda turn: as_message("agent" if turn["is_agent"] else USER, "\n".join(turn["sentences"])),
     ),
-    Layout(
-        "multiwoz", "MultiWOZ 2.1", "log[text]", lambda value: alternating(turn["text"] for turn in value["log"]),
-    ),
+    Layout("multiwoz", "MultiWOZ 2.1", "log[text]", lambda value: alternating(turn["text"] for turn in value["log"])),
     Layout(
         "wizard-of-wikipedia", "Wizard of Wikipedia, whose wizard is read as the assistant", "chosen_topic dialog[]",
-        messages_at("dialog", each=_wizard),
+        messages_at("dialog", each=said("speaker", "text", {f"{n}_{name}": role for n in (0, 1) for name, role in _OF_WIZARD})),
     ),
     Layout(
         "abcd", "ABCD, with its agents' actions", "convo_id original[]",
-        messages_at("original", id="convo_id", each=_abcd_turn),
+        messages_at("original", id="convo_id", each=lambda turn: tuple(elements(turn))),
     ),
     Layout(
         "persona-candidates", "Persona-Chat with candidates, of which the last is the reply", "utterances[candidates,history]",

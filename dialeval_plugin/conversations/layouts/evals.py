@@ -8,7 +8,6 @@ lmarena/arena-hard-auto, allenai/WildBench, stanford-crfm/helm (scenario_state.j
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from dialeval_plugin.conversations.messages import alternating, at
 from dialeval_plugin.core.errors import InputError
@@ -65,11 +64,6 @@ def _is_mt_bench(value: Value) -> bool:
     return "question_id" in value and (questions or any("turns" in one for one in listed(value.get("choices")) or ()))
 
 
-def _answer_of(message: Any) -> Any:
-    content = at(message, "content.answer")
-    return message if content is None else {**message, "content": content}
-
-
 def _helm(state: Value) -> Iterator[Logged]:
     for completion in state["result"]["completions"]:
         yield exchange(at(state, "request.messages | request.prompt"), completion["text"], at(state, "instance.id"))[0]
@@ -90,9 +84,7 @@ LAYOUTS = [
     Layout(
         "lm-eval-samples", "samples of lm-evaluation-harness", "doc_id arguments resps", _lm_eval, open_question=_OF_A_PROMPT
     ),
-    Layout(
-        "lighteval", "details of LightEval", "doc{query} model_response{text}", _lighteval, open_question=_OF_A_PROMPT
-    ),
+    Layout("lighteval", "details of LightEval", "doc{query} model_response{text}", _lighteval, open_question=_OF_A_PROMPT),
     Layout("inspect", "samples of inspect_ai", "epoch messages input", messages_at("messages")),
     plain("tau-bench", "trajectories of tau-bench", "traj", id="task_id"),
     exchange_at("promptfoo", "results of promptfoo", "prompt.raw", "response.output", "vars"),
@@ -113,10 +105,9 @@ LAYOUTS = [
         "cat question.jsonl MODEL.jsonl > both.jsonl, and read both.jsonl by --layout mt-bench",
     ),
     Layout(
-        name="arena-hard", about="answers of Arena-Hard",
-        recognises=lambda value: isinstance(value["messages"], list)
-        and any(map(shape('content.answer""'), value["messages"])),
-        read=lambda value: [Logged([_answer_of(one) for one in value["messages"]], value.get("uid"))],
+        "arena-hard", "answers of Arena-Hard",
+        lambda value: isinstance(value["messages"], list) and any(map(shape('content.answer""'), value["messages"])),
+        messages_at("messages", id="uid", each=lambda one: {**one, "content": at(one, "content.answer | content")}),
     ),
     Layout("helm", "scenario_state.json of HELM", "instance request{} result.completions[]", _helm),
     Layout("opencompass", "predictions of OpenCompass", "origin_prompt prediction", _opencompass),

@@ -294,11 +294,18 @@ def messages_of(value: Any, role: str) -> list[Any] | None:
     return [{"role": role, "content": text}] if isinstance(text, str) else None
 
 
+_OF_MESSAGES = {"role", "type", "from", "kwargs", "data", "message"}
+"""One of these fields is in any message or part, and in none of several answers."""
+
+
 def _of_list(elements: list[Any], role: str) -> list[Any] | None:
     if elements and all(is_pair(one) for one in elements):  # Gradio's history
         return alternating(text for pair in elements for text in pair)
     if len(elements) == 1 and isinstance(elements[0], list):  # LangSmith's batch of one
         return messages_of(elements[0], role)
+    are_messages = any(isinstance(one, Mapping) and _OF_MESSAGES & one.keys() for one in elements)
+    if role == ASSISTANT and len(elements) > 1 and not are_messages:
+        raise InputError(f"has {len(elements)} answers, and nothing says which was shown. Keep one of them.")
     messages = (one if isinstance(one, Mapping) else {"role": role, "content": one} for one in elements)
     return [one if "role" in one or is_message(one) or "type" in one else {"role": role, **one} for one in messages]
 

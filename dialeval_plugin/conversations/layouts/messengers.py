@@ -20,10 +20,8 @@ _BOTS = "its bots are read as the assistant"
 _THREADS = f"each thread is a conversation, {_BOTS}"
 _SERVICE: dict[str, Any] = {"role": "service"}
 """A message about people who joined or left, which is counted and is no turn."""
-_TELEGRAM = {
-    "personal_chat", "bot_chat", "saved_messages", "private_group", "private_supergroup", "public_supergroup",
-    "private_channel", "public_channel", "replies", "verification_codes",
-}  # fmt: skip
+_TELEGRAM = ("_chat", "_group", "_supergroup", "_channel", "saved_messages", "replies", "verification_codes")
+"""Ends of the types of Telegram's chats."""
 _DAY = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
 _TIME = r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:\s?[AaPp]\.?\s?[Mm]\.?)?"
 _LINES = {
@@ -285,7 +283,7 @@ LAYOUTS = [
     ),
     Layout(
         "telegram", "Telegram's export, of a chat or of all", read=_telegram,
-        recognises=lambda value: isinstance(value["messages"], list) and value.get("type") in _TELEGRAM,
+        recognises=lambda value: isinstance(value["messages"], list) and value["type"].endswith(_TELEGRAM),
     ),
     Layout(
         "transcript", "a text whose lines begin with roles: `User:`, `Assistant:`",

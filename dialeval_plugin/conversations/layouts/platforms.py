@@ -14,7 +14,7 @@ from typing import Any
 
 from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, Fields, at, plain_text
 
-from .layout import Layout, Logged, Value, answered, as_message, elements, has, id_of, list_at, plain, said
+from .layout import Layout, Logged, Value, answered, as_message, has, id_of, list_at, plain, said
 
 _INTERCOM = {"user": USER, "lead": USER, "contact": USER, "bot": ASSISTANT, "admin": "agent", "team": "agent"}
 _CHATWOOT = {0: USER, 1: ASSISTANT, 2: "event", 3: ASSISTANT, "incoming": USER, "outgoing": ASSISTANT, "activity": "event",
@@ -38,23 +38,6 @@ def _rasa(value: Value) -> list[Logged]:
     kept = [one for one in sessions if one]
     sender = value.get("sender_id")
     return [Logged(one, sender if len(kept) == 1 else f"{sender}/{number}") for number, one in enumerate(kept, start=1)]
-
-
-def _dialogflow(value: Value) -> list[Value]:
-    result = value["queryResult"]
-    texts = [text for one in result.get("responseMessages") or () for text in elements(at(one, "text.text") or [])]
-    question = result.get("queryText") or result.get("text")
-    answer = result.get("fulfillmentText") or "\n".join(texts)
-    session = {"conversation": value.get("session")}
-    return [as_message(USER, question, **session), as_message(ASSISTANT, answer, **session)]
-
-
-_WATSONS_ID = "session_id | response.context.conversation_id | request.context.conversation_id"
-_WATSONS_SIDES = (
-    said("", "request.input.text", otherwise=USER, conversation=_WATSONS_ID, timestamp="request_timestamp"),
-    said("", "response.output.text | response.output.generic", otherwise=ASSISTANT, conversation=_WATSONS_ID,
-         timestamp="response_timestamp"),
-)  # fmt: skip
 
 
 def _connect(value: Value) -> list[Logged]:
@@ -164,7 +147,13 @@ LAYOUTS = [
         "ccai", "Google's Contact Center AI", "transcript.transcriptSegments",
         each=said("segmentParticipant.role | segment_participant.role", "text"),
     ),
-    Layout("dialogflow", "answers of Dialogflow to what users said, one a row", "queryResult{}", message=_dialogflow),
+    Layout(
+        "dialogflow", "answers of Dialogflow to what users said, one a row", "queryResult{}",
+        message=answered(
+            "queryResult.queryText | queryResult.text", "queryResult.fulfillmentText | queryResult.responseMessages",
+            conversation="session",
+        ),
+    ),
     Layout(
         "lex", "conversation logs of Amazon Lex, a request a row", "inputTranscript sessionId",
         message=answered(
@@ -173,7 +162,10 @@ LAYOUTS = [
     ),
     Layout(
         "watson", "logs of Watson Assistant, a request a row", "request.input{} response.output{}",
-        message=lambda value: [side(value) for side in _WATSONS_SIDES],
+        message=answered(
+            "request.input.text", "response.output.text | response.output.generic", timestamp="request_timestamp",
+            conversation="session_id | response.context.conversation_id | request.context.conversation_id",
+        ),
     ),
     Layout("connect", "transcripts of Amazon Connect's Contact Lens", "Transcript[ParticipantId]", _connect),
     plain("retell", "calls of Retell", "transcript_with_tool_calls", id="call_id"),
@@ -194,9 +186,7 @@ LAYOUTS = [
         "zendesk-chat", "a chat of Zendesk", "history", "type", "channel",
         each=said("sender_type | name", "msg", {"Trigger": "event"}, only=("type", {"chat.msg"}), timestamp="timestamp"),
     ),
-    plain(
-        "gorgias", "a ticket of Gorgias", "messages", "from_agent", "body_text", fields=Fields(None, "body_text"),
-    ),
+    plain("gorgias", "a ticket of Gorgias", "messages", "from_agent", "body_text", fields=Fields(None, "body_text")),
     plain(
         "front", "messages of a conversation of Front", "_results", "is_inbound", "text",
         each=said("is_inbound", "text", {True: USER, False: "agent"}, timestamp="created_at"),

@@ -182,14 +182,8 @@ def _openrouter(value: Value) -> list[Logged]:
 
 def _langgraph(value: Value) -> list[Logged]:
     """Return the messages of a state; of a thread's history, which begins with its last state, the earlier ones repeat it."""
-    ids = (at(value, name) for name in ("thread_id", "checkpoint.thread_id", "config.configurable.thread_id"))
-    id = next(filter(None, ids), None)
+    id = at(value, "thread_id | checkpoint.thread_id | config.configurable.thread_id")
     return [Logged(list_at(value, "values.messages"), id or id_of(value), once=None if id is None else ("thread", id))]
-
-
-def _adot(value: Value) -> list[Logged]:
-    answer = listed(at(value, "body.output.messages")) or []
-    return exchange(at(value, "body.input.messages"), answer[-1:], value.get("traceId") or id_of(value))
 
 
 LAYOUTS = [
@@ -209,15 +203,14 @@ LAYOUTS = [
     exchange_at("bedrock", "Bedrock's log", "input.inputBodyJson", "output.outputBodyJson"),
     exchange_at("mlflow-table", "MLflow's traces in a table", "request", "response", "trace_id", "state"),
     plain("azure-evaluation", "conversations of Azure's evaluation", "conversation.messages"),
-    Layout(
-        name="mlflow", about="traces of MLflow", recognises="info{} data{spans} | info{} data{request}", read=_mlflow
-    ),
+    Layout(name="mlflow", about="traces of MLflow", recognises="info{} data{spans} | info{} data{request}", read=_mlflow),
     Layout(
         name="openrouter", about="chats of OpenRouter", read=_openrouter,
         recognises=lambda value: str(value.get("version")).startswith("orpg.") and has(value.get("items")),
     ),
     Layout(
-        name="adot", about="bodies of AWS's ADOT", recognises="body.input.messages[]", read=_adot,
+        "adot", "bodies of AWS's ADOT", "body.input.messages[] body.output.messages[]",
+        lambda value: exchange(value["body"]["input"]["messages"], value["body"]["output"]["messages"][-1:], id_of(value)),
         open_question="is a record of ADOT, whose output may repeat what was said before. Read it by --layout adot: of the "
         "output the last message is scored",
     ),
