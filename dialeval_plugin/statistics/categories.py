@@ -89,7 +89,8 @@ def people_cells(counts: FloatArray, clusters: IntArray, *, is_weighted: bool = 
 def _on_cells(statistic: _Cells, n_categories: int, sums: FloatArray) -> FloatArray:
     cells = sums.reshape(-1, n_categories, n_categories)
     values = statistic(np.asarray(cells, dtype=np.float64))
-    return np.where(np.isfinite(values), values, np.nan)
+    # Rounding errors around 0 would be an interval of an evaluator that always says the same.
+    return np.where(np.isfinite(values), np.where(np.abs(values) > 1e-12, values, 0), np.nan)
 
 
 def label_statistics(scale: Scale) -> dict[str, Statistic]:

@@ -14,7 +14,7 @@ from dialeval_plugin import agreement
 from dialeval_plugin.core.files import to_json
 from dialeval_plugin.core.scores import meta_file
 from dialeval_plugin.results.agreement import Disagreement
-from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.bootstrap import UNIFORM, Bootstrap
 from tests.refusals import refusal
 
 NO_ROUNDS = Bootstrap(rounds=0)
@@ -220,6 +220,17 @@ def test_scores_that_are_all_the_same_have_no_auroc() -> None:
     few = agreement({"chat0:2": 0.7, "chat1:2": 0.2}, {"chat0:2": "pass", "chat1:2": "fail"}, bootstrap=NO_ROUNDS)
     assert few.statistics["auroc"].reason == "auroc: 2 rows have a score and a label, and 3 are needed. Score more rows."
     assert json.loads(to_json(found.to_dict()))["statistics"]["auroc"]["value"] is None
+
+
+def test_a_judge_that_always_says_the_same_has_no_interval_of_kappa() -> None:
+    """It was 0.000 [-0.000, 0.000], of rounding errors, which claims certainty."""
+    generator = np.random.default_rng(0)
+    people = {f"chat{k}:2": list(generator.choice(["bad", "ok", "good"], 1 + k % 3)) for k in range(40)}
+    found = agreement(dict.fromkeys(people, "ok"), people, order=["bad", "ok", "good"], bootstrap=Bootstrap(rounds=100))
+    for name in ("kappa", "linear_kappa", "quadratic_kappa"):
+        kappa = found.statistics[name]
+        assert (kappa.value, kappa.ci_low, kappa.n_degenerate) == (0, None, 0)
+        assert UNIFORM in str(kappa.reason)
 
 
 def test_reasons_of_unscored_rows_are_in_the_record() -> None:
