@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dialeval_plugin.conversations.record import ReadingOptions, TurnChoice, check_choice
+from dialeval_plugin.conversations.record import ReadingOptions, TurnChoice
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.corpora.scored_input import Source
 from dialeval_plugin.hosts.judges import load_scorer_with_judge
 from dialeval_plugin.streams.run import ScoreRun
+
+logger = logging.getLogger(__name__)
 
 
 def score(
@@ -21,7 +24,7 @@ def score(
     *,
     turns: TurnChoice | None = None,
     columns: Mapping[str, str] | None = None,
-    keep: Sequence[str] = (),
+    keep: str | Sequence[str] = (),
     **options: Any,
 ) -> Scores:
     """Score conversations or responses, as `dialeval score` does.
@@ -37,7 +40,8 @@ def score(
             `llm="hf", llm_args="pretrained=..."`.
 
     Returns:
-        A row for each response or dialogue: `len(scores)`, `scores.mean()`, `for row in scores`, `scores.to_pandas()`.
+        A row for each response or dialogue: `len(scores)`, `scores.mean()`, `for row in scores`, `scores.to_pandas()`. What
+        was left out of the input is logged as warnings.
 
     Raises:
         InputError: the input cannot be read, or an option is unknown.
@@ -48,11 +52,14 @@ def score(
         Scores(words: mean 2.0000, 1 of 1 scored)
     """
     more = {name: options.pop(name) for name in ("layout", "branches", "order", "strict") if name in options}
-    reading = ReadingOptions(choice=check_choice("turns", turns), columns=columns or {}, keep=tuple(keep), **more)
+    reading = ReadingOptions.from_arguments(turns, columns, keep, **more)
     level = scorer.level if isinstance(scorer, Scorer) else options.get("level")
     if data is None:
         raise InputError("data: is None. Give a list of conversations, a table of them, or the name of a file.")
     is_named = isinstance(data, (str, Path))
     source = Source(str(data) if is_named else "input", reading, None if is_named else data, level)
     run = ScoreRun(scorer if isinstance(scorer, Scorer) else load_scorer_with_judge(scorer, options), source)
-    return run.scorer.score(list(run.items()), progress=True)
+    items = list(run.items())
+    for remark in source.reading.remarks().splitlines():
+        logger.warning("%s: %s", source.name, remark)
+    return run.scorer.score(items, progress=True)

@@ -41,7 +41,7 @@ from .messages import (
     words_of,
 )
 from .order import Branches, Order, current_of, id_of_message, paths
-from .record import REPEATED, Conversation, Kept, Reading, ReadingOptions, TurnChoice, check_choice, id_text, kept_fields
+from .record import REPEATED, Conversation, Kept, Reading, ReadingOptions, TurnChoice, id_text, kept_fields
 from .responses import OF_AN_EXAMPLE, QUESTIONS, likely_table, response_of
 
 logger = logging.getLogger(__name__)
@@ -495,7 +495,7 @@ def examples_from(
     layout: str | None = None,
     branches: Branches | None = None,
     order: Order | None = None,
-    keep: Sequence[str] = (),
+    keep: str | Sequence[str] = (),
 ) -> list[Example]:
     """Make examples from conversations, for `Scorer.score`.
 
@@ -524,10 +524,7 @@ def examples_from(
         >>> [(one.id, one.response.text) for one in examples_from([{"messages": chat}])]
         [('0:2', 'Hello!')]
     """
-    choice = check_choice("turns", turns)
-    options = ReadingOptions(
-        choice=choice, columns=columns or {}, layout=layout, branches=branches, order=order, keep=tuple(keep)
-    )
+    options = ReadingOptions.from_arguments(turns, columns, keep, layout=layout, branches=branches, order=order)
     read = conversations_from(conversations, options)
     examples = [example for one in read for example in (one.examples() if isinstance(one, Conversation) else [one])]
     if read and not examples:

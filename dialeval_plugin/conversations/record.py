@@ -6,7 +6,7 @@ import hashlib
 import sqlite3
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, cast, get_args
@@ -118,6 +118,14 @@ class ReadingOptions:
     order: Order | None = None
     keep: tuple[str, ...] = ()
     strict: bool = False
+
+    @classmethod
+    def from_arguments(cls, turns: str | None, columns: Any, keep: str | Iterable[str] | None, **others: Any) -> ReadingOptions:
+        """Return the options of a call in Python; an InputError names one that cannot be."""
+        if not isinstance(columns or {}, Mapping):
+            raise InputError(f"columns: expected names of fields, as {{'context': 'history'}}, got {columns!r}.")
+        names = (keep,) if isinstance(keep, str) else tuple(keep or ())
+        return cls(choice=check_choice("turns", turns), columns=columns or {}, keep=names, **others)
 
 
 class FirstPlaces:

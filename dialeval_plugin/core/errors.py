@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -10,6 +11,13 @@ class DialevalError(Exception):
     """Base of all errors raised on purpose, which the command line prints without a traceback."""
 
     exit_code = 2
+
+    def __str__(self) -> str:
+        # A cell may hold an image.
+        return _LONG_WORD.sub(r"\1...", super().__str__())
+
+
+_LONG_WORD = re.compile(r"([^\s'\"]{100})[^\s'\"]{200,}")
 
 
 class InputError(DialevalError):

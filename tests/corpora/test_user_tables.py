@@ -61,6 +61,13 @@ def test_a_word_in_a_column_of_numbers_is_refused_wherever_it_stands(word: str, 
         rated(path)
 
 
+def test_a_cell_with_an_image_is_not_quoted_whole(tmp_path: Path) -> None:
+    path = table(tmp_path, "id,rating", "a,3", f"b,{'iVBORw0KGgo' * 300}")
+    shown = ("iVBORw0KGgo" * 10)[:100]
+    with refused(f"{path}:3: rating: expected a finite number, got '{shown}...'. Leave the cell empty where there is none."):
+        rated(path)
+
+
 def test_a_column_without_a_single_number_but_na_is_refused_too(tmp_path: Path) -> None:
     path = table(tmp_path, "id,mine,other", "a,N/A,1", "b,N/A,2")
     with refused(f"{path}:2: mine: expected a finite number, got 'N/A'. Leave the cell empty where there is none."):

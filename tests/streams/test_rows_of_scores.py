@@ -382,3 +382,26 @@ def test_branches_of_a_conversation_are_resampled_together(tmp_path: Path) -> No
             for number in range(12)
             for name, before in {"a": ["q"], "b": ["q"], "c": ["q"], "d": ["q", "b", "more"]}.items()
         }
+
+
+def test_python_says_what_was_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A malformed conversation was missing from the scores without a word."""
+    good = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Good day!"}]
+    path = write_rows(tmp_path / "chats.jsonl", [{"messages": good}, {"messages": [{"role": "user", "content": 7}]}])
+    assert len(dialeval_plugin.score(str(path), "response_length", keep="topic")) == 1
+    said = [record.message.partition(": ")[2] for record in caplog.records if record.name == "dialeval_plugin.scoring"]
+    assert said[0] == "no turns, left out: 1 malformed conversation"
+    assert said[1].startswith("malformed, left out: ")
+    assert ":2: " in said[1]
+    assert said[2:] == ["--keep topic: nothing that was read has such a field"]
+
+
+def test_one_field_to_keep_needs_no_list() -> None:
+    """Its letters were taken for fields, and nothing was kept."""
+    chat = {"model": "mine", "messages": [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Yes?"}]}
+    assert [row["model"] for row in dialeval_plugin.score([chat], "response_length", keep="model")] == ["mine"]
+
+
+def test_columns_of_another_kind_are_refused() -> None:
+    message = "columns: expected names of fields, as {'context': 'history'}, got 'history'."
+    assert refusal(dialeval_plugin.score, [], "response_length", columns="history") == message
