@@ -197,18 +197,21 @@ def verdict(difference: Estimate, orientation: Orientation = "higher") -> str:
     value, low, high = difference.value, difference.ci_low, difference.ci_high
     if value is None:
         return f"No verdict: {difference.reason}"
+    better = "better" if (value > 0) == (orientation == "higher") else "worse"
     if low is None or high is None:
-        if value == 0 and difference.reason is not None and UNIFORM in difference.reason:
-            return "A and B have the same scores."
+        if difference.reason is not None and UNIFORM in difference.reason:
+            always = (
+                f"B is {better} than A by {number_text(abs(value))}, the same in all {difference.n_clusters} conversations."
+            )
+            return always if value else "A and B have the same scores."
         if (n := difference.n_clusters) < MIN_CLUSTERS:
             return f"No verdict: B - A is {number_text(value)}, of {n} conversations, and {MIN_CLUSTERS} are needed."
         return f"No verdict: B - A is {number_text(value)}. {difference.reason}"
     rough = ", rough" if difference.is_rough else ""
     if low <= 0 <= high:
         return f"No difference is shown: B - A is {number_text(value)} ({number_text(low)} to {number_text(high)}{rough})."
-    is_better = (value > 0) == (orientation == "higher")
     ends = " to ".join(number_text(end) for end in sorted((abs(low), abs(high))))
-    return f"B is {'better' if is_better else 'worse'} than A by {number_text(abs(value))} ({ends}{rough})."
+    return f"B is {better} than A by {number_text(abs(value))} ({ends}{rough})."
 
 
 def _check_alike(a: ScoredRows, b: ScoredRows, ignore: Collection[str]) -> list[str]:

@@ -226,6 +226,14 @@ def test_equal_scores_are_said_to_be_equal_and_pass_a_gate(both: Any) -> None:
     assert str(found.gate()) == "gate passed: B - A 0.000 (0.000 to 0.000) is not wholly below 0.000."
 
 
+def test_a_difference_that_is_the_same_in_all_conversations_is_told() -> None:
+    """It was no verdict, and "Score and rate more examples"."""
+    a = {f"c{number}:2": number / 4 for number in range(20)}
+    found = compare(a, {id: score + 0.25 for id, score in a.items()})
+    assert found.verdict == "B is better than A by 0.250, the same in all 20 conversations."
+    assert verdict(found.difference, "lower") == "B is worse than A by 0.250, the same in all 20 conversations."
+
+
 def test_few_conversations_have_no_interval_and_no_verdict(both: Any) -> None:
     found = both(rows(9), rows(9, shift=0.05))
     assert found.verdict == "No verdict: B - A is 0.050, of 9 conversations, and 10 are needed."
