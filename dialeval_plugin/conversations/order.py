@@ -87,8 +87,9 @@ def _first(message: object, names: Sequence[str]) -> Any:
 
 def _stamp(message: object) -> Any:
     """Return the time of a message, of a table that has a date and a time both of them; None if it has none."""
-    both = [_first(message, (name,)) for name in ("date", "time")]
-    return " ".join(both) if all(isinstance(one, str) for one in both) else _first(message, _TIMES)
+    fields = message if isinstance(message, Mapping) else {}
+    date, time = fields.get("date"), fields.get("time")
+    return f"{date} {time}" if isinstance(date, str) and isinstance(time, str) else _first(message, _TIMES)
 
 
 def _branches(messages: Sequence[object], where: str, current: object, branches: Branches | None) -> list[list[int]] | None:
@@ -166,9 +167,10 @@ def _ordered(messages: Sequence[object], where: str, order: Order | None) -> lis
                 f"{where}: its messages are not in the order of their numbers ({name!r}), some of which recur. {advice}"
             )
         return sorted(listed, key=lambda place: values[place])
-    stamps = list(map(_stamp, messages))
+    stamps: list[Any] = [None] if _stamp(messages[0]) is None else list(map(_stamp, messages))
     times: list[Any] = list(map(_time, stamps))
-    of_dates = [[_of_date(stamp, of) for stamp in stamps] for of in ("%d/%m", "%m/%d")] if None in times else []
+    may_be_dates = None in times and all(isinstance(stamp, str) for stamp in stamps)
+    of_dates = [[_of_date(stamp, of) for stamp in stamps] for of in ("%d/%m", "%m/%d")] if may_be_dates else []
     if not (whole := [one for one in (times, *of_dates) if None not in one]):
         if order == "time":
             number = times.index(None) + 1
@@ -204,9 +206,9 @@ _READERS_OF_TIMES: tuple[Callable[[str], float], ...] = (
 _CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
 
 
-def _of_date(value: Any, day_and_month: str) -> float | None:
+def _of_date(value: str, day_and_month: str) -> float | None:
     """Return the time of a date such as 31/12/2025 10:00, whose day and month are in this order, as a comparable value."""
-    text = re.sub(r",?\s+|(?<=\d)(?=[AP]M)", " ", re.sub("[.-]", "/", str(value).strip().upper()))
+    text = re.sub(r",?\s+|(?<=\d)(?=[AP]M)", " ", re.sub("[.-]", "/", value.strip().upper()))
     for clock in _CLOCKS:
         with contextlib.suppress(ValueError):
             return datetime.strptime(f"{text} +0000", f"{day_and_month}/%Y {clock} %z").timestamp()
