@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import check_output, is_stream
+from dialeval_plugin.core.files import check_name, check_output, is_stream
 from dialeval_plugin.core.options import option_kinds
 from dialeval_plugin.core.registry import load_scorer, scorer_factory
 from dialeval_plugin.terminal import printable, say
@@ -201,6 +201,11 @@ def _decide(summary: RunningSummary, threshold: float, min_conversations: int | 
 
 
 def _check_files(source: str, output: Path | None, record: Path | None, by_conversation: Path | None, *, is_part: bool) -> None:
+    from dialeval_plugin.conversations.files import reading
+
+    if check_name(source) != "-" and "://" not in source and "::" not in source:
+        with reading(source):
+            Path(source).stat()  # before a model is opened, which takes seconds
     files = [one.resolve() for one in (output, record, by_conversation) if one is not None]
     if len(set(files)) < len(files):
         raise InputError("--output, --record, --by-conversation: two of them name the same file. Give each its own.")

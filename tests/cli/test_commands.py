@@ -21,6 +21,7 @@ from dialeval_plugin.core.signature import file_hash, short_form
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.version import __version__
 from tests.cli.running import DIALEVAL, environment, names, run, run_installed, write_rows
+from tests.refusals import refusal
 
 # A package of somebody else: installed as far as Python can tell, and light, so that most tests here need no torch.
 SCORERS = '''
@@ -327,6 +328,11 @@ def test_a_wrong_file_exits_with_2_and_one_line(content: Any, message: str, dial
 
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"dialeval: {message}\n")
     assert names(tmp_path) == before
+
+
+def test_a_file_that_is_not_there_is_refused_before_a_model_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dialeval_plugin.hosts.judges.load_scorer_with_judge", lambda *_: pytest.fail("a model is opened"))
+    assert refusal(run, "score", tmp_path / "gone.jsonl") == f"{tmp_path / 'gone.jsonl'}: there is no such file."
 
 
 @pytest.mark.parametrize(
