@@ -116,7 +116,17 @@ def _own_rows(path: Path, *, only_first: bool = False) -> list[Line] | None:
 
 
 def labels_from(labels: Any, **options: Unpack[LabelOptions]) -> LabelTable:
-    """Return labels from a `LabelTable`, a file or a set, a pandas data frame, rows, or an object of id to labels."""
+    """Return labels from a `LabelTable`, a file or a set, a pandas data frame, rows, or an object of id to labels.
+
+    Raises:
+        InputError: as `read_labels`, or an option is unknown, or is a text in place of a list.
+    """
+    known = LabelOptions.__annotations__
+    if unknown := [name for name in options if name not in known]:
+        raise unknown_name(f"labels: there is no option {unknown[0]!r}", unknown[0], known)
+    for name in ("raters", "order"):
+        if isinstance(options.get(name), str):
+            raise InputError(f"{name}: expected a list of names, as ['anna', 'ben'], got {options[name]!r}.")
     if isinstance(labels, LabelTable):
         return labels
     if isinstance(labels, (str, Path)):

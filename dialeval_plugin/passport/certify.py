@@ -282,8 +282,8 @@ def certify(
     results: Mapping[str, Any] | Sequence[Any] | Any,
     labels: Any,
     *,
-    require: Sequence[str] = (),
-    bias: Sequence[str | Path] = (),
+    require: str | Sequence[str] = (),
+    bias: str | Path | Sequence[str | Path] = (),
     column: str | None = None,
     is_partial: bool = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -306,11 +306,11 @@ def certify(
     Raises:
         InputError: a file is malformed, does not match the labels, or a requirement names no figure.
     """
-    required = [requirement(text) for text in require]
+    required = [requirement(text) for text in ([require] if isinstance(require, str) else require)]
     table = labels_from(labels, **label_options)
     passports = []
     by_name = _runs(results, column, labels, table, label_options.get("raters", ()))
-    effects = read_bias(bias, [runs[0].signature for runs in by_name.values()])
+    effects = read_bias([bias] if isinstance(bias, (str, Path)) else bias, [runs[0].signature for runs in by_name.values()])
     for name, runs in by_name.items():
         judged = [pair(scores, table, is_partial=is_partial, is_subset=True) for scores in runs]
         of_bias = effects.get(runs[0].signature or "", ())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from scipy import sparse, stats
@@ -49,7 +49,7 @@ from dialeval_plugin.statistics.coefficients.kendall import auroc_of_samples
 from dialeval_plugin.statistics.coefficients.pearson import MIN_PAIRS
 from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, correlations
 from dialeval_plugin.statistics.levels import binned
-from dialeval_plugin.statistics.rows import canonical_rows, distinct_rows
+from dialeval_plugin.statistics.rows import canonical_rows, check_choice, distinct_rows
 
 if TYPE_CHECKING:
     import pandas
@@ -171,6 +171,7 @@ def agreement_of(
     judged: JudgedLabels, *, human: Human = "each", costs: Costs = EQUAL_COSTS, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> Agreement:
     """Return the agreement of an evaluator with people, and among people; arguments and errors as in `agreement`."""
+    check_choice("agreement", "human", human, get_args(Human))
     labels = judged.labels if human == "each" else _majority(judged.labels)
     if labels.scale.kind == "nominal" and judged.scale is None:
         words = ", ".join(labels.scale.categories)

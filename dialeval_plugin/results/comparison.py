@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from dialeval_plugin.core.dialogue import Item, context_turns
 from dialeval_plugin.core.errors import InputError, unknown_name
@@ -24,6 +24,7 @@ from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import difference_of_means, difference_of_means_interval, mean_interval
 from dialeval_plugin.statistics.power import Detectable, detectable_difference
+from dialeval_plugin.statistics.rows import check_choice
 
 from .gates import Gate, check_gate
 
@@ -115,7 +116,7 @@ def compare(
     *,
     column: str | None = None,
     pairing: Pairing = "auto",
-    ignore: Collection[str] = (),
+    ignore: str | Collection[str] = (),
     max_unscored_gap: float = MAX_UNSCORED_GAP,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Comparison:
@@ -136,8 +137,9 @@ def compare(
             must be paired and have nothing in common.
     """
     a, b = (_rows_given(one, name, column) for one, name in ((a, "A"), (b, "B")))
-    notes = _check_alike(a, b, ignore)
+    notes = _check_alike(a, b, {ignore} if isinstance(ignore, str) else ignore)
     _check_unscored(a, b, max_unscored_gap)
+    check_choice("compare", "pairing", pairing, get_args(Pairing))
     matched = _match(a, b, pairing)
     side_a, side_b = matched.sides
     if not all(any(score is not None for score in side.scores) for side in matched.sides):

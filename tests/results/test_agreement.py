@@ -256,3 +256,19 @@ def test_people_who_labelled_few_rows_each_are_taken_by_place() -> None:
         frame["id"], frame["judge"] = [f"c{row}:2" for row in range(120)], ratings.mean(axis=1)
         found.append(agreement(frame[["id", "judge"]], frame[["id", *names]], raters=names, bootstrap=NO_ROUNDS).people)
     assert found[0]["spearman"].value == found[1]["spearman"].value
+
+
+def test_one_name_in_place_of_a_list_is_refused() -> None:
+    """Its letters were columns: "there is no column 'a'"."""
+    frame = judged(4)
+    message = refusal(agreement, frame, frame, column="judge", raters="annotator_1")
+    assert message == "raters: expected a list of names, as ['anna', 'ben'], got 'annotator_1'."
+
+
+def test_unknown_words_and_options_are_refused() -> None:
+    """Whatever was not "each" was the majority, and an unknown option showed the name of a private function."""
+    frame = judged(4)
+    message = refusal(agreement, frame, frame, column="judge", human="Each")
+    assert message == "agreement: there is no human='Each'. Did you mean 'each'? Known are: each, majority."
+    message = refusal(agreement, frame, frame, column="judge", rater=["annotator_1"])
+    assert message.startswith("labels: there is no option 'rater'. Did you mean 'raters'? ")
