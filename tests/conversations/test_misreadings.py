@@ -202,6 +202,9 @@ READ: dict[str, tuple[list[Any], Talk]] = {
         [{"store": {id: [said("user", TEA), said("assistant", LIKE)] for id in "ab"}, "class_name": "SimpleChatStore"}],
         ONE * 2,
     ),
+    "messages next to rows of another kind": (
+        chat(said("user", TEA), said("assistant", LIKE), judged={"results": [{"question": TEA, "answer": "4"}]}), ONE,
+    ),
     "newest first": (
         chat(said("assistant", LIKE, created_at="2025-01-01T10:01:00Z"), said("user", TEA, created_at="2025-01-01T10:00:00Z")),
         ONE,

@@ -237,7 +237,10 @@ def _of_rows(value: Value, layouts: Iterable[Layout] | None = None) -> Layout | 
 
 
 def _of_lists(value: Value, layouts: Iterable[Layout] = ()) -> Layout | None:
-    """Return the layout of an object that has conversations in lists; None if it has none."""
+    """Return the layout of an object that has conversations in lists, and no messages of its own; None for any other."""
+    name = _whole_name(value)
+    if name is not None and (own := listed(value[name])) and (is_message(own[0]) or not isinstance(own[0], Mapping)):
+        return None
 
     def layout_of(one: Any) -> Layout | None:
         if not isinstance(one, Mapping) or is_message(one):
