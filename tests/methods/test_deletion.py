@@ -30,11 +30,14 @@ DOORS = {
 """
 
 SCRIPT = """
-import gc, importlib, json, os, sys
+import functools, gc, importlib, json, os, sys
 # Once for all of them.
 import aiohttp, datasets, evaluate, lm_eval.models.api_models, nltk.translate.meteor_score, pydantic, rouge_score.rouge_scorer
 import sacrebleu, safetensors.torch, scipy.stats, sentence_transformers, sklearn.linear_model, torch, transformers, typer
-import transformers.models.bert.modeling_bert, transformers.pipelines
+import transformers.models.bert.modeling_bert, transformers.models.bert.tokenization_bert, transformers.pipelines, typer.main
+from transformers.conversion_mapping import get_checkpoint_conversion_mapping
+get_checkpoint_conversion_mapping("bert")
+typer.main.get_command = functools.cache(typer.main.get_command)
 gc.freeze()
 
 for folder, modules in json.load(sys.stdin).items():
