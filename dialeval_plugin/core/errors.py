@@ -17,7 +17,7 @@ class DialevalError(Exception):
         return _LONG_WORD.sub(r"\1...", super().__str__())
 
 
-_LONG_WORD = re.compile(r"([\w+/=%-]{100})[\w+/=%-]{200,}")
+_LONG_WORD = re.compile(r"([\w+/=%-]{100})[\w+/=%-]{900,}")
 
 
 class InputError(DialevalError):
