@@ -140,7 +140,7 @@ class _Heading(NamedTuple):
     before: str
     """Word before the name, such as "naturalness" in "naturalness score"."""
     note: str
-    """Text in parentheses after the name."""
+    """Text in brackets after the name, with them."""
     start: int
     end: int
 
@@ -195,7 +195,7 @@ def _hide_quotations(text: str, form: _Form, known: frozenset[str]) -> str:
 
 
 def _heading(names: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern of a name and the sign after it; group i is the name of row i, the last group a note in parentheses."""
+    """Return a pattern of a name and the sign after it; group i is the name of row i, the last group a note in brackets."""
     rows = "|".join(f"({row})" for row in names)
     # JSON puts quotation marks around a name, and may put an object behind it; "<score>" and "[result]" are headings too.
     inner = r"(?:\{\s*[\"'](?:score|rating|value)[\"']\s*:\s*)?"
@@ -241,7 +241,7 @@ def _deciding(text: str, form: _Form, headings: Sequence[_Heading]) -> list[re.M
 
 
 def _scales(text: str, matches: Sequence[re.Match[str]], headings: Sequence[_Heading]) -> Iterator[tuple[str | None, str]]:
-    """Yield the ends of the scales in an answer: in parentheses next to its verdict, or as text anywhere."""
+    """Yield the ends of the scales in an answer: in brackets next to its verdict, or as text anywhere."""
     for note in (heading.note.strip("()[] ") for heading in headings):
         if scale := _RANGE.fullmatch(note):
             yield scale["low"], scale["high"]
