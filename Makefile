@@ -26,6 +26,7 @@ LM_EVAL_NEXT := 0.5.0.dev1
 # The Spaces' `sdk_version`.
 GRADIO := 6.31.0
 AXE := 4.14.1
+AXE_SCRIPT := build/axe/node_modules/axe-core/axe.min.js
 # The hosts of docs/integrations.md.
 INTEGRATIONS := inspect-ai==0.3.285 mlflow==3.17.2 deepeval==4.3.1 opentelemetry-sdk==1.45.2 langfuse==5.0.4 \
 	arize-phoenix-client==3.5.0
@@ -82,12 +83,12 @@ bytecode: $(READY)
 tests: $(READY)
 	$(PYTEST) -m "not real_data and not exhaustive and not long and not slow" --doctest-modules tests dialeval_plugin
 
-# The same with the tests marked `long` or `slow` and the documentation.
+# The same with the tests marked `long` or `slow`, those on the public data in DIALEVAL_DATA_DIR, and the documentation.
 test-all: lint types docs all-tests
 
 # The tests of `make test-all` alone.
 all-tests: $(READY)
-	$(PYTEST) -m "not real_data and not exhaustive" --doctest-modules tests dialeval_plugin
+	$(PYTEST) -m "not exhaustive" --doctest-modules tests dialeval_plugin
 
 # Measures the processor time of each test again, after which a test may take tenfold of it.
 budgets: $(READY)
@@ -104,16 +105,22 @@ docs: $(READY)
 
 # The page of a Space, started for real and looked at in a browser.
 # gradio wants an older pillow than the plots' package: it has an environment of its own, which sees the packages of the other.
-spaces: $(READY)
+spaces: build/spaces/.ready
+	DIALEVAL_GRADIO_PYTHON=build/spaces/bin/python OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -k space tests/hosts/test_conversation_page.py
+
+build/spaces/.ready: $(READY)
 	$(UV) venv --quiet --clear --python $(PYTHON) build/spaces
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $$(echo build/spaces/lib/python3*/site-packages)/shared.pth
 	$(UV) pip install --quiet --python build/spaces/bin/python --constraint constraints.txt gradio==$(GRADIO)
-	DIALEVAL_GRADIO_PYTHON=build/spaces/bin/python OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -k space tests/hosts/test_conversation_page.py
+	touch $@
 
 # The pages of passports, leaderboards, scores and labelling, checked by axe-core (MPL-2.0), which npm installs.
-axe: $(READY)
+axe: $(AXE_SCRIPT)
+	DIALEVAL_AXE=$(AXE_SCRIPT) $(PYTEST) -k axe tests/leaderboard tests/pages tests/passport
+
+$(AXE_SCRIPT): $(READY)
 	npm install --silent --no-save --prefix build/axe axe-core@$(AXE)
-	DIALEVAL_AXE=build/axe/node_modules/axe-core/axe.min.js $(PYTEST) -k axe tests/leaderboard tests/pages tests/passport
+	touch $@
 
 # The adapters with the real package of each host.
 # Each host is installed together with the package, as its users do, in an environment of its own: their pins conflict.
@@ -128,9 +135,9 @@ integrations: $(READY)
 	done
 
 # The tests of the tasks and judges, also those marked `long`, with the next lm-eval.
-# It has an environment of its own, which sees the packages of the other.
+# It has an environment of its own, which sees the packages of the other. A second process would import for 20 s.
 lm-eval-next: $(NEXT)/.ready
-	OMP_NUM_THREADS=1 $(NEXT)/bin/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal \
+	OMP_NUM_THREADS=1 $(NEXT)/bin/python -m pytest -q \
 		-m "not real_data and not exhaustive and not any_lm_eval" --ignore-glob 'tests/hosts/test_evaluate_*' \
 		--ignore tests/hosts/test_conversation_page.py tests/hosts tests/leaderboard/test_lm_eval_files.py
 

@@ -82,6 +82,13 @@ def data_dir() -> Path:
     return Path(value)
 
 
+@pytest.fixture(autouse=True)
+def own_data_only(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the public data from tests that do not ask for them: those pass without."""
+    if request.node.get_closest_marker("real_data") is None:
+        monkeypatch.delenv("DIALEVAL_DATA_DIR", raising=False)
+
+
 @pytest.fixture(scope="session")
 def oracles_dir() -> Path:
     """Folder of inputs with expected outputs; its README.md says where each is from."""

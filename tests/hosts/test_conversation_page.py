@@ -113,7 +113,8 @@ def test_a_turn_without_a_visible_sign_has_no_score_and_says_why() -> None:
 @contextmanager
 def started(app: Path) -> Iterator[str]:
     """Start a Space as the Hub does, and yield its address."""
-    if subprocess.run([WITH_GRADIO, "-c", "import gradio"], capture_output=True, check=False).returncode:
+    code = "import sys, importlib.util; sys.exit(importlib.util.find_spec('gradio') is None)"
+    if subprocess.run([WITH_GRADIO, "-c", code], check=False).returncode:
         pytest.skip("gradio is not installed: the page is not started. `make spaces` installs it beside and runs this test")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
