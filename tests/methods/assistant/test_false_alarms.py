@@ -65,11 +65,13 @@ def features(data_dir: Path) -> FloatArray:
     return np.array([rule_features([turn.text for turn in one.context], one.response.text) for one in drawn])
 
 
+@pytest.mark.real_data
 @pytest.mark.parametrize("name", BOUNDS)
 def test_good_answers_set_off_few_false_alarms(features: FloatArray, name: str) -> None:
     assert np.mean(features[:, RULE_FEATURES.index(name)] > 0.5) <= BOUNDS[name]
 
 
+@pytest.mark.real_data
 def test_the_tables_of_pairs_are_those_that_the_script_fits(data_dir: Path) -> None:
     if not (data_dir / "assistant").is_dir():
         pytest.skip("the data folder has no folder 'assistant'")
@@ -78,6 +80,8 @@ def test_the_tables_of_pairs_are_those_that_the_script_fits(data_dir: Path) -> N
     assert tables() == {name: Path(rules.__file__).with_name(name).read_text("utf-8") for name in tables()}
 
 
+@pytest.mark.real_data
+@pytest.mark.exhaustive
 def test_the_classifier_of_sentences_is_the_one_that_the_script_fits(data_dir: Path) -> None:
     """A weight may be rounded the other way on another machine."""
     if not (data_dir / "assistant").is_dir():
