@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import datasets
-import joblib
 import pytest
+from joblib.externals.loky import get_reusable_executor
 
 from dialeval_plugin import examples_from, load_metric, load_scorer
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item
@@ -273,17 +273,19 @@ def test_a_table_of_scores_goes_through_pickle_and_deepcopy() -> None:
 
 
 def test_scores_scorers_and_metrics_go_to_other_processes_and_back(tiny_general: Path) -> None:
-    """By joblib, which pickles as Spark does; a signature could not be pickled, so no scores came back."""
+    """By joblib's processes, which pickle as Spark does; a signature could not be pickled, so no scores came back."""
     chats = [
         [{"role": "user", "content": "Hi there."}, {"role": "assistant", "content": f"I have {n} cats."}] for n in range(4)
     ]
     scorer = load_scorer("general", model=str(tiny_general))
     metric = load_metric("general", model=str(tiny_general))
     items, halves = examples_from(chats), (slice(2), slice(2, 4))
-    found = joblib.Parallel(n_jobs=2)(joblib.delayed(scorer.score)(items[half]) for half in halves)
+    # One, which imports for five seconds: with n_jobs=1 joblib.Parallel starts none.
+    processes = get_reusable_executor(max_workers=1)
+    found = list(processes.map(scorer.score, [items[half] for half in halves]))
     assert found == [scorer.score(items[half]) for half in halves]
     assert [row["source"] for part in found for row in part] == [row["source"] for row in scorer.score(items)]
-    results = joblib.Parallel(n_jobs=2)(joblib.delayed(metric.compute)(conversations=chats[half]) for half in halves)
+    results = [processes.submit(metric.compute, conversations=chats[half]).result() for half in halves]
     assert results == [metric.compute(conversations=chats[half]) for half in halves]
 
 

@@ -100,7 +100,7 @@ def test_plain_evaluate_loads_a_metric_after_enable_and_not_after_disable(python
     state = python(*command("status"))
     assert (state.returncode, state.stdout.splitlines()[1:]) == (0, []), state.stdout
     assert state.stdout.startswith("enabled in ")
-    loaded = python("-c", load)
+    loaded = python("-c", f"{WITHOUT_TRANSFORMERS}; {load}")
     assert (loaded.returncode, loaded.stdout) == (0, "DialogueMetric\n"), loaded.stderr
     disabled = python(*command("disable"))
     assert [line.split(":")[0] for line in disabled.stdout.splitlines()] == ["removed", "removed"]
