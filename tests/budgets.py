@@ -13,28 +13,30 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
+
 FILE = Path(__file__).with_name("budgets.json")
 WRITTEN = 0.5
 """Seconds from which on a test is slow, and in the file."""
 LONGEST = 12.0
 """Seconds from which on a test is one of the first: the last one of all runs while the other processes have nothing to do."""
 LOWEST, UNWRITTEN = 3.0, 12.0
-"""Lowest budget, and that of a test not in it. Which test first starts a server of `forked`, or exports a model, varies."""
+"""Lowest budget, and that of a test not in it. Which test first exports a model, varies."""
 BUDGETS: dict[str, float] = json.loads(FILE.read_text(encoding="utf-8"))
 
 _measured: dict[str, float] = {}
 
 
 def used() -> float:
-    """Return the processor seconds of this process and of all below it, those that have ended included."""
-    return sum(os.times()[:4]) + sum(_below(os.getpid())) / os.sysconf("SC_CLK_TCK")
+    """Return the processor seconds of this process and of all below it, those that have ended and the forked ones included."""
+    return sum(os.times()[:4]) + sum(_below(os.getpid())) / os.sysconf("SC_CLK_TCK") + sum(forked.USED)
 
 
 def _below(process: int) -> Iterator[int]:
     """Clock ticks of each process that lives below one; none where the system does not tell."""
     for names in Path(f"/proc/{process}/task").glob("*/children"):
         with suppress(OSError):
-            for child in map(int, _text(names).split()):
+            for child in set(map(int, _text(names).split())) - forked.STARTED.keys():
                 yield from _below(child)
                 # After the name in brackets: user and system time of the process, and of its children that have ended.
                 yield sum(map(int, _text(f"/proc/{child}/stat").rpartition(")")[2].split()[11:15]))

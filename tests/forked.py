@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import functools
 import gc
+import hashlib
 import importlib
 import json
 import os
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import types
 import weakref
 from collections import Counter
@@ -40,7 +42,7 @@ PRELOADED = (
 READ_LATE = {"COLUMNS", "HOME", "OPENAI_API_KEY", "PATH", "PIP_TARGET", "PWD", "PYTEST_CURRENT_TEST", "PYTHONPATH"}
 READ_LATE |= {"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "TOKENIZERS_PARALLELISM", "WORLD_SIZE", "XDG_DATA_HOME"}
 READ_LATE |= {"KILL_AT", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "ORT_DISABLE_TELEMETRY"}
-READ_LATE |= {"PYTEST_VERSION", "PYTHONUNBUFFERED", "RAY_USAGE_STATS_ENABLED", "TORCHINDUCTOR_CACHE_DIR"}
+READ_LATE |= {"PYTEST_VERSION", "PYTEST_XDIST_WORKER", "PYTHONUNBUFFERED", "RAY_USAGE_STATS_ENABLED", "TORCHINDUCTOR_CACHE_DIR"}
 """Variables that no import reads, as none reads dialeval's own, or that sklearn, torch and dialeval set when used. Commands
 that differ in another one, or in the folder of PYTHONPATH that has the host, do not share a server."""
 OF_THE_HUB = {"HF_ENDPOINT", "HF_HUB_CACHE", "HF_HUB_DISABLE_XET", "HF_TOKEN"}
@@ -50,7 +52,7 @@ HOME = 900
 FROM_NOTHING = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0")
 """Commands with the same variables that are not forked, in the first process of pytest."""
 MOST = 3
-"""Servers of a process of pytest."""
+"""Servers that a process of pytest asks."""
 STAND_IN = """\
 #!{python} -IS
 import json, os, socket, sys
@@ -65,6 +67,10 @@ sys.exit(status)
 
 _started: Counter[frozenset[tuple[str, str]]] = Counter()
 _servers: dict[frozenset[tuple[str, str]], _Server] = {}
+STARTED: dict[int, subprocess.Popen[bytes]] = {}
+"""Servers that this process has started, by their numbers; they fork for other processes of pytest, too."""
+USED: list[float] = []
+"""Processor seconds of each forked command of this process."""
 
 
 def run(
@@ -134,19 +140,25 @@ def _server(words: Sequence[str], env: Mapping[str, str]) -> _Server | None:
 
 
 class _Server:
-    """The program below; it ends when this process does."""
+    """The program below, one for all processes of a run of pytest; it ends when the last of them does."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        self._socket, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, __file__, str(theirs.fileno())],
+        of_this_run = os.environ.get("DIALEVAL_TEST_FILES", os.getpid())
+        address = "\0dialeval-" + hashlib.sha256(repr((of_this_run, sorted(env.items()))).encode()).hexdigest()
+        with socket.socket(socket.AF_UNIX) as server, suppress(OSError):
+            server.bind(address)  # an error where another process has started it
+            server.listen()
+            process = subprocess.Popen(
+                [sys.executable, __file__, str(server.fileno())],
                 env={**env, "HOME": f"/proc/self/fd/{HOME}", "PATH": os.environ["PATH"]},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[server.fileno()],
             )
-        atexit.register(self._end)
+            STARTED[process.pid] = process
+        self._socket, deadline = socket.socket(socket.AF_UNIX), time.monotonic() + 60
+        while self._socket.connect_ex(address) and time.monotonic() < deadline:
+            time.sleep(0.01)
 
     def run(self, words: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float) -> subprocess.CompletedProcess[str]:
         mine, theirs = socket.socketpair()
@@ -162,48 +174,58 @@ class _Server:
                 os.kill(number, signal.SIGKILL)
                 _number(mine)
                 raise subprocess.TimeoutExpired(list(words), timeout) from error
+            USED.append(_number(mine) / 1e6)
             for file in (stdout, stderr):
                 file.seek(0)
             return subprocess.CompletedProcess(list(words), status, stdout.read().decode(), stderr.read().decode())
 
-    def _end(self) -> None:
-        self._socket.close()
-        self._process.wait()
-
 
 def _number(connection: socket.socket) -> int:
-    """Read the number of the process, or its exit status."""
+    """Read the number of the process, its exit status, or its microseconds."""
     answer = connection.recv(8)
     assert answer, "the server has ended; its message is on stderr"
     return int.from_bytes(answer, "little", signed=True)
 
 
+def _bytes(number: int) -> bytes:
+    return number.to_bytes(8, "little", signed=True)
+
+
 def _wait_for_a_command(server: socket.socket) -> list[str]:
     """Fork for each request; returns in the forked process alone, with the request's folder, variables and output in place."""
     running: dict[int, tuple[int, socket.socket]] = {}
+    processes: set[socket.socket] = set()
     while True:
-        ready, _, _ = select.select([server, *running], [], [])
+        ready, _, _ = select.select([server, *processes, *running], [], [])
         for ended in running.keys() & set(ready):
             command, client = running.pop(ended)
             os.close(ended)
-            status = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
+            _, status, usage = os.wait4(command, 0)
+            microseconds = round(1e6 * (usage.ru_utime + usage.ru_stime))
             with client, suppress(OSError):
-                client.sendall(status.to_bytes(8, "little", signed=True))
-        if server not in ready:
+                client.sendall(_bytes(os.waitstatus_to_exitcode(status)) + _bytes(microseconds))
+        if server in ready:
+            processes.add(server.accept()[0])
+        asking = next(iter(processes.intersection(ready)), None)
+        if asking is None:
             continue
-        message, descriptors, _, _ = socket.recv_fds(server, 1, 3)
+        message, descriptors, _, _ = socket.recv_fds(asking, 1, 3)
         if not message:
-            os._exit(0)
+            processes.remove(asking)
+            asking.close()
+            if not processes:
+                os._exit(0)
+            continue
         client = socket.socket(fileno=descriptors[0])
         with client.makefile() as request:
             words, folder, env = json.loads(request.readline())
         if (command := os.fork()) == 0:
             break
-        client.sendall(command.to_bytes(8, "little"))
+        client.sendall(_bytes(command))
         running[os.pidfd_open(command)] = command, client
         for descriptor in descriptors[1:]:
             os.close(descriptor)
-    for open_socket in (server, client, *(one for _, one in running.values())):
+    for open_socket in (server, client, *processes, *(one for _, one in running.values())):
         open_socket.close()
     for descriptor in running:
         os.close(descriptor)

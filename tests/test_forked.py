@@ -64,3 +64,14 @@ def test_a_forked_command_that_takes_too_long_is_killed(tmp_path: Path, monkeypa
     with pytest.raises(subprocess.TimeoutExpired):
         forked.run([sys.executable, "-c", code], cwd=tmp_path, env=environment(tmp_path), timeout=3)
     assert not Path("/proc", (tmp_path / "id").read_text()).exists()
+
+
+def test_processes_of_pytest_share_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forked, "FROM_NOTHING", 0)
+    command = [sys.executable, "-c", "import os; print(os.getppid())"]
+    before = len(forked.USED)
+    found = forked.run(command, cwd=tmp_path, env=environment(tmp_path)).stdout
+    monkeypatch.setattr(forked, "_servers", {})  # as in another process
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw9")
+    assert forked.run(command, cwd=tmp_path, env=environment(tmp_path)).stdout == found
+    assert len([seconds for seconds in forked.USED[before:] if seconds > 0]) == 2

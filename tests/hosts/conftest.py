@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -48,15 +50,21 @@ def tiny_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def small_host(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for PYTHONPATH with lm-eval and one family of its tasks: at each start it reads all files of tasks, 14,000."""
+def small_host() -> Path:
+    """A folder for PYTHONPATH with lm-eval and one family of its tasks: at each start it reads all files of tasks, 14,000.
+
+    All processes of a run have the same, so that their commands are forked from one server.
+    """
     (own,) = map(Path, find_spec("lm_eval").submodule_search_locations or ())
-    host = tmp_path_factory.mktemp("host") / "lm_eval"
+    of_this_run = Path(os.environ["DIALEVAL_TEST_FILES"])
+    host = Path(tempfile.mkdtemp(dir=of_this_run)) / "lm_eval"
     (host / "tasks").mkdir(parents=True)
     for path in [*own.iterdir(), *(own / "tasks").glob("*.py"), own / "tasks" / "super_glue"]:
         if path.name != "tasks":
             (host / path.relative_to(own)).symlink_to(path)
-    return host.parent
+    with suppress(OSError):  # where another process was faster
+        host.parent.rename(of_this_run / "host")
+    return of_this_run / "host"
 
 
 @pytest.fixture
