@@ -55,6 +55,9 @@ class Resampled(NamedTuple):
     """Numbers of bins of scores and ratings, if it uses fewer levels than the data have."""
     limit: float | None = None
     """Highest value, for a statistic that the noise of resamples lowers: its interval is moved by the value less their mean."""
+    range: tuple[float, float] | None = None
+    """Lowest and highest value, for a coefficient of systems' means, which the noise of resamples brings nearer to chance: its
+    interval is widened by the value less their mean."""
 
     @property
     def whole(self) -> FloatArray:
@@ -76,13 +79,14 @@ class Resampled(NamedTuple):
             return self._replace(
                 statistic=lambda drawn: self.statistic(drawn) - other.statistic(drawn), shift=self.shift - other.shift
             )
+        both = (self.range[0] - other.range[1], self.range[1] - other.range[0]) if self.range and other.range else None
         width = self.sums.shape[1]
         sums = sparse.hstack([sparse.csr_array(self.sums), sparse.csr_array(other.sums)], format="csr")
 
         def statistic(drawn: FloatArray) -> FloatArray:
             return self.statistic(drawn[:, :width]) - other.statistic(drawn[:, width:])
 
-        return Resampled(statistic, sums, self.shift - other.shift, limit=self.limit)
+        return Resampled(statistic, sums, self.shift - other.shift, limit=self.limit, range=both)
 
 
 Computed: TypeAlias = Resampled | tuple[float, Resampled] | str
@@ -138,7 +142,7 @@ class Bootstrap:
 
     Degenerate resamples, on which the statistic is undefined, are counted and left out. There is no interval with `rounds=0`,
     if more than `MAX_DEGENERATE` of the resamples are degenerate, if all resamples give the same value (zero width would claim
-    certainty), or for "bca" if all resamples are on one side of the value.
+    certainty), if the value is outside it, or for "bca" if all resamples are on one side of the value.
 
     The seed starts one numpy Generator, so every process draws the same resamples. InputError: an argument is out of range.
     """
@@ -205,7 +209,11 @@ class Bootstrap:
             return _no_interval(name, "rounds is 0", "Ask for 1000 rounds.")
         if n_clusters < MIN_CLUSTERS:
             return Interval(reason=too_few_clusters(name, n_clusters))
-        interval = self.interval_of(name, values, entry)
+        interval, slack = self.interval_of(name, values, entry), 1e-9 * max(1, abs(entry.value))
+        low, high = interval[:2]
+        if low is not None and high is not None and not low - slack <= entry.value <= high + slack:
+            why = "the value lies outside the interval of its resamples"
+            return _no_interval(name, why, "Score and rate more examples.", interval.n_degenerate)
         return interval._replace(is_rough=n_clusters < ROUGH_CLUSTERS and interval.ci_low is not None)
 
     def interval_of(self, name: str, values: FloatArray, entry: Resampled) -> Interval:
@@ -218,9 +226,8 @@ class Bootstrap:
             return _no_interval(name, why, advice, n_degenerate)
         if np.ptp(defined) <= 1e-12 * np.abs(defined).max():
             return _no_interval(name, UNIFORM, advice, n_degenerate)
-        ends = self.ends(entry.sums.shape[0])
+        ends, value = self.ends(entry.sums.shape[0]), entry.value
         if self.interval == "bca":
-            value = entry.value
             share = float(((defined < value).sum() + (defined <= value).sum()) / (2 * len(defined)))
             if not 0 < share < 1:
                 why = "all resamples lie on one side of the value"
@@ -229,8 +236,11 @@ class Bootstrap:
             moved = bias + special.ndtri(ends)
             ends = special.ndtr(bias + moved / (1 - _acceleration(entry, self.seed) * moved))
         low, high = np.quantile(defined, ends)
+        move = value - defined.mean()
         if entry.limit is not None and self.interval != "bca":
-            low, high = np.minimum(np.array([low, high]) + (entry.value - defined.mean()), entry.limit)
+            low, high = np.minimum(np.array([low, high]) + move, entry.limit)
+        if entry.range is not None and self.interval != "bca":
+            low, high = np.clip([low + min(move, 0), high + max(move, 0)], *entry.range)
         return Interval(float(low), float(high), n_degenerate)
 
     def ends(self, n_clusters: int) -> FloatArray:

@@ -112,6 +112,7 @@ def level_correlations(
       mt-metrics-eval); `"skip"` leaves it out. For pairwise accuracy, all groups have the same epsilon, and a group of two or
       more rows counts even if its ratings are equal (Deutsch et al. 2023).
     - `level="system"`: one coefficient over the systems' mean scores and mean ratings; "turn" and "dialogue" only name a row.
+      Means of resamples differ more than the means, so the interval is widened by the value less the resamples' mean.
 
     Groups within one cluster are resampled whole; others are formed again from the drawn rows. The epsilon of pairwise accuracy
     is that of the whole data. `within_range` is the lowest and the highest rating that count.

@@ -253,7 +253,7 @@ class LevelStatistic:
                     values[i] = self.coefficient.of_samples(*means)(np.ones((1, has_rows.sum())))[0]
             return values
 
-        return Resampled(statistic, sums)
+        return Resampled(statistic, sums, range=(self.coefficient.lowest, 1.0))
 
 
 def binned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -10,11 +10,11 @@ import pytest
 from scipy import stats
 
 from dialeval_plugin.core.errors import StatisticUndefined
-from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Resampled
 from dialeval_plugin.statistics.coefficients.by_name import pairwise_difference_pearson, soft_pairwise_accuracy
 from dialeval_plugin.statistics.correlation import level_correlations
 from dialeval_plugin.statistics.levels import ScoredRatings
-from dialeval_plugin.statistics.significance import Measure, Paired, permutation_test
+from dialeval_plugin.statistics.significance import Measure, Paired, paired_bootstrap, permutation_test
 from tests.refusals import refusal, refused
 
 
@@ -139,3 +139,46 @@ def test_evaluators_are_compared_by_them() -> None:
     assert found.p_value is not None
     assert found.p_value < 0.02
     assert permutation_test(paired, Measure("soft_pairwise_accuracy", "system"), rounds=20).p_value is not None
+
+
+def test_noise_of_resamples_puts_no_coefficient_of_systems_outside_its_interval() -> None:
+    """Resampled means differ more than the means, so that Pearson's r of similar systems is nearer to 0 on all resamples."""
+    generator = np.random.default_rng(49)
+    quality, shared = generator.normal(size=20), generator.normal(size=(30, 20))
+    ratings, scores = quality + 2 * shared, -quality + 2 * shared + generator.normal(size=(30, 20))
+    items, systems = (index.reshape(-1) for index in np.indices(ratings.shape))
+    data = ScoredRatings(scores=scores.reshape(-1), ratings=ratings.reshape(-1), clusters=items, systems=systems)
+    expected = stats.pearsonr(scores.mean(axis=0), ratings.mean(axis=0)).statistic
+    for name in ("pearson", "spearman", "kendall_b", "pairwise_accuracy"):
+        found = level_correlations(data, level="system", coefficients=[name], bootstrap=Bootstrap(rounds=200))[name]
+        assert found.ci_low is not None, found.reason
+        assert found.ci_high is not None
+        assert (0 if name == "pairwise_accuracy" else -1) <= found.ci_low < found.value < found.ci_high < 1
+    found = level_correlations(data, level="system", coefficients=["pearson"], bootstrap=Bootstrap(interval="percentile"))
+    assert found["pearson"].value == pytest.approx(expected, abs=1e-12)
+    generator = np.random.default_rng(0)
+    of_resamples = [
+        stats.pearsonr(scores[drawn].mean(axis=0), ratings[drawn].mean(axis=0)).statistic
+        for drawn in generator.integers(30, size=(1000, 30))
+    ]
+    assert np.quantile(of_resamples, 0.025) > expected
+    assert found["pearson"].ci_low < expected < found["pearson"].ci_high
+
+
+def test_a_difference_of_two_systems_coefficients_has_twice_their_range() -> None:
+    ratings, _ = made_up(5, 60, 0)
+    systems, items = (index.reshape(-1) for index in np.indices(ratings.shape))
+    noise = np.random.default_rng(5).normal(size=300)
+    paired = Paired(scores_a=ratings.reshape(-1), scores_b=-ratings.reshape(-1) + noise, ratings=ratings.reshape(-1),
+                    clusters=items, systems=systems)  # fmt: skip
+    found = paired_bootstrap(paired, Measure("pearson", "system"))
+    assert found.ci_low < found.value < found.ci_high <= 2
+    assert found.value > 1.5
+
+
+def test_a_value_outside_the_interval_of_its_resamples_has_none() -> None:
+    sums = np.arange(40.0).reshape(-1, 1)
+    nearer = Resampled(lambda drawn: np.where(drawn[:, 0] == sums.sum(), 5.0, np.sin(drawn[:, 0])), sums)
+    found = Bootstrap(rounds=200).intervals({"r": nearer})["r"]
+    why = "r: the value lies outside the interval of its resamples, so there is no interval. Score and rate more examples."
+    assert (found.ci_low, found.reason) == (None, why)

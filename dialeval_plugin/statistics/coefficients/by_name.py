@@ -126,6 +126,8 @@ class Coefficient:
     has_epsilon: bool = False
     """Whether scores that differ by at most an epsilon, chosen on the data, count as tied."""
     epsilon: float | None = None
+    lowest: float = -1.0
+    """Value of the reverse order; the highest is 1."""
     of_tied_scores: float = 0.0
     """Value if all scores are equal and ratings differ: such scores order nothing, like a guess on average."""
     of_groups: Callable[..., Resampled] | None = None
@@ -176,9 +178,9 @@ COEFFICIENTS: dict[str, Coefficient] = {
         Coefficient("spearman", spearman, spearman_of_samples),
         Coefficient("kendall_b", kendall_b, kendall_b_of_samples),
         Coefficient("kendall_c", kendall_c, kendall_c_of_samples),
-        Coefficient("pairwise_accuracy", pairwise_accuracy, pairwise_accuracy_of_samples, has_epsilon=True),
+        Coefficient("pairwise_accuracy", pairwise_accuracy, pairwise_accuracy_of_samples, has_epsilon=True, lowest=0.0),
         Coefficient("point_biserial", point_biserial, point_biserial_of_samples),
-        Coefficient("auroc", auroc, auroc_of_samples, of_tied_scores=0.5),
+        Coefficient("auroc", auroc, auroc_of_samples, lowest=0.0, of_tied_scores=0.5),
     )
 }
 
