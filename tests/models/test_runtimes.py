@@ -315,7 +315,8 @@ def test_exported_models_score_without_torch_in_500_mb(name: str, backends: tupl
             "        seen.add(len(os.sched_getaffinity(thread)))\n"
             "        time.sleep(0.01)\n"
             "threading.Thread(target=watch, args=[threading.get_native_id()], daemon=True).start()\n"
-            "scorer.score(mini.read_examples())\n"
+            # With the longest contexts: the memory is that of all 1,080, in a quarter of the time.
+            "scorer.score(sorted(mini.read_examples(), key=lambda item: len(str(item.context)))[-180:])\n"
             "status = dict(line.split(':', 1) for line in open('/proc/self/status'))\n"
             "print('torch' in sys.modules, 'transformers' in sys.modules, int(status['VmHWM'].split()[0]) / 1024)\n"
             "print(*seen)\n"
