@@ -45,7 +45,7 @@ READ_LATE |= {"KILL_AT", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "ONEDNN_PRI
 READ_LATE |= {"PYTEST_VERSION", "PYTEST_XDIST_WORKER", "PYTHONUNBUFFERED", "RAY_USAGE_STATS_ENABLED", "TORCHINDUCTOR_CACHE_DIR"}
 """Variables that no import reads, as none reads dialeval's own, or that sklearn, torch and dialeval set when used. Commands
 that differ in another one, or in the folder of PYTHONPATH that has the host, do not share a server."""
-OF_THE_HUB = {"HF_ENDPOINT", "HF_HUB_CACHE", "HF_HUB_DISABLE_XET", "HF_TOKEN"}
+OF_THE_HUB = {"HF_ENDPOINT", "HF_HUB_CACHE", "HF_HUB_DISABLE_TELEMETRY", "HF_HUB_DISABLE_XET", "HF_TOKEN"}
 """Variables that huggingface_hub reads once: a forked command reads them again."""
 HOME = 900
 """Descriptor of a command's home: libraries build the paths of their caches when they are imported, before the fork."""

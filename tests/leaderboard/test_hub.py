@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,10 +13,10 @@ import yaml
 from dialeval_plugin.leaderboard.build import FILES, BuildResult, write
 from dialeval_plugin.leaderboard.exports import push, write_space
 from dialeval_plugin.version import __version__
+from tests.cli.running import run_installed
 from tests.hub_stand_in import StandIn, hub_stand_in
 from tests.refusals import refused
 
-DIALEVAL = Path(sys.executable).parent / "dialeval"
 TOKEN = "hf_thisIsTheSecret"  # noqa: S105 - made up
 
 
@@ -31,10 +30,8 @@ def folder(built: BuildResult, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 def pushed(hub: StandIn, folder: Path, *options: str, home: Path) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own: the host reads HF_ENDPOINT when it is imported."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "HUGGING"))}
-    environment |= {"HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN, "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1"}
-    command = [str(DIALEVAL), "leaderboard", "push", "me/board", "--folder", str(folder), *options]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    online = {"HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN, "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_TELEMETRY": "1"}
+    return run_installed(home, "leaderboard", "push", "me/board", "--folder", folder, *options, **online)
 
 
 @pytest.mark.long

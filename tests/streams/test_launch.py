@@ -131,13 +131,12 @@ def test_processes_that_are_started_together_share_an_input(tmp_path: Path, sour
     """As `accelerate launch` starts them, by torchrun; one that is killed ends all, and the same command goes on."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(KILLER, encoding="utf-8")
-    variables = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "DIALEVAL_KILLED": str(tmp_path / "killed")}
+    variables = {"PYTHONPATH": str(tmp_path / "site"), "DIALEVAL_KILLED": str(tmp_path / "killed")}
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--no-python"]
     words = ["score", str(source), "--scorer", "response_length", "--output", "scores.jsonl"]
 
     def start() -> subprocess.CompletedProcess[str]:
-        command = [*torchrun, str(BIN / "dialeval"), *words]
-        return subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=300, check=False)
+        return forked.run([*torchrun, BIN / "dialeval", *words], cwd=tmp_path, env=environment(Path.home(), **variables))
 
     assert start().returncode
     assert (tmp_path / "killed").exists()
