@@ -282,7 +282,8 @@ def _unnamed(text: str, form: _Form, known: frozenset[str], *, is_cut: bool) -> 
         if _NUMBER_IN_LIST.match(text[match.end() : end]) or (is_cut and not (is_alone and end < len(text))):
             continue
         # A repeated line of the content is no verdict, "1. It ..." begins a list, and "[[A]] is worse. [[B]]" has two.
-        is_other = text[prefix.end() if prefix else start : end].strip(_EDGES) in known or (
+        behind = prefix.end() if prefix else start
+        is_other = not known.isdisjoint(text[at:end].strip(_EDGES) for at in (start, behind)) or (
             not prefix and _LIST.match(text, start)
         )
         is_first = start == 0 and text[0] not in "\"'" and text.count("[[") < 2
@@ -312,7 +313,8 @@ def _is_quoted_verdict(quotation: str, form: _Form) -> bool:
 
 _RATING_NAMES = (
     r"(?:final|overall|total) (?:score|rating|grade|verdict|judgment|judgement|answer)|overall",
-    r"score|rating|grade|verdict|judgment|judgement|(?<!correct )(?<!right )(?<!expected )answer|result",
+    r"score(?: (?:for|of) th(?:e|is) (?:response|reply))?|rating|grade|verdict|judgment|judgement"
+    r"|(?<!correct )(?<!right )(?<!expected )answer|result",
 )
 """Names of a rating, best first."""
 _LABEL_NAMES = (
@@ -332,8 +334,8 @@ _CLAUSE_END = re.compile(r"[,;:]|\b(?:because|since|as|given|due)\b")
 _NEAR = 200
 """Characters around a statement that are searched for a condition."""
 _SECOND_NUMBER = re.compile(r"\b(?:an?|or|be|but|to) \d")
-_ANY_NAME = re.compile(r"[\s{\"'(-]*(?:response|output) ?[\"']? ?:\s*")
-"""Heading of an answer that is only the verdict: some models write "Response: 4"."""
+_ANY_NAME = re.compile(r"[\s{\"'(-]*(?:response|output|evaluation|assessment|status|yes/no) ?[\"']? ?:\s*")
+"""Heading of an answer that is only the verdict: some models write "Response: 4" or "Status: FAIL"."""
 _FEW_WORDS = 3
 """Maximum words of a text that replaces a verdict ("not applicable") or is shared by chance; more are a sentence."""
 _WORD_BEFORE = re.compile(r"(\w+) \Z")

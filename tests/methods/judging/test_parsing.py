@@ -216,6 +216,8 @@ RATINGS: list[tuple[Scale, float | Reason, list[str]]] = [
     (SLIDE, REFUSAL, ["I cannot assist with that."]),
     (FIVE, PARSE, ["I'm sorry to say that it is a 2", "I cannot fault it: 5"]),
     (FIVE, 4, ["I'm sorry, my answer is late. Score: 4"]),
+    (FIVE, 4, ["Score for the response: 4", "It fits. Score of this reply: 4/5", "Status: 4"]),
+    (FIVE, PARSE, ["Score for the response: 4-5", "Status: 4\nIt fits."]),
     # Cut before the number.
     (SLIDE, CUT, ["Engagingness:"]),
     (DRE, CUT, ["1. LLM Overall Score: "]),
@@ -287,6 +289,12 @@ LABELS: list[tuple[tuple[str, ...], str | Reason, list[str]]] = [
     (YES_NO, "no", ["no", "No, because the user said yes.", "Answer: No"]),
     (YES_NO, PARSE, ["It has no relation to the context.", "Yes and no", "Yes. Answer: No"]),
     (("yes", "no"), PARSE, ["Ｙes"]),
+    # Names that are verdicts only if an answer is nothing else.
+    (("yes", "no"), "no", ["Yes/No: No", "Yes/No: no, it does not"]),
+    (("pass", "fail"), "pass", ["Evaluation: PASS", "**Assessment:** pass", "Status: FAIL\nVerdict: PASS"]),
+    (("pass", "fail"), "fail", ["Status: FAIL", '"status": "fail"']),
+    (("pass", "fail"), PARSE, ["Evaluation: PASS or FAIL", "Status: FAIL\nIt is rude.", "It names the error (status: fail)."]),
+    (("pass", "fail"), PARSE, ["Evaluation: pass rates are low", "Status: FAIL is on the screen", "Evaluation: not PASS"]),
     (("A", "B"), "B", ["B", "[[B]]"]),
     (("A", "B"), PARSE, ["A good response, I think", "[[A]] is the weaker one. [[B]]"]),
     (("Positive", "Negative"), "Positive", ["POSITIVE"]),
@@ -488,6 +496,7 @@ QUOTED_LABELS: list[tuple[tuple[str, ...], str | Reason, list[str]]] = [
     (SHORT, PARSE, ["FS: Positive", '"Positive", it says.', 'It says "positive words", but it is negative.']),
     ((), PARSE, ["Positive. On reflection, it is negative.", "Positive. No, negative."]),
     ((), "positive", ["\\boxed{\\text{Positive}}"]),
+    (("Status: positive",), PARSE, ["Status: positive"]),
 ]
 
 
