@@ -53,11 +53,16 @@ class LabellingServer(ThreadingHTTPServer):
         self.token = secrets.token_urlsafe(16)
         self.host = f"127.0.0.1:{self.server_port}"
         self.url = f"http://{self.host}/?token={self.token}"
+        # Rows without any texts of their own are whole conversations.
+        blank = "(empty)" if any(row.text.strip() for row in rows) else ""
         data = {
             "token": self.token,
             "rater": rater,
             "choices": list(CHOICES[scale].items()),
-            "rows": [[row.before, row.role, row.text, row.id if not (row.text or row.before) else ""] for row in rows],
+            "rows": [
+                [row.before, row.role, row.text if row.text.strip() else blank, row.id if not (row.text or row.before) else ""]
+                for row in rows
+            ],
         }
         title = f"{len(rows)} to label"
         self.page = render_page(

@@ -160,3 +160,11 @@ def test_axe_finds_no_violation(server: LabellingServer) -> None:
             begin(page, server)
             until(page, "0 of 3 labelled")
             assert axe_violations(page) == []
+
+
+@pytest.mark.parametrize(("texts", "shown"), [(("Hi.", " "), 1), ((" ", "", "Hi."), 2), (("", ""), 0)])
+def test_an_empty_response_is_said_to_be_one(tmp_path: Path, texts: tuple[str, ...], shown: int) -> None:
+    """Otherwise the turn before it stands in its place. Rows of whole conversations have no text of their own."""
+    rows = [RowToLabel(str(place), [("user", "Who?")], "bot", text) for place, text in enumerate(texts)]
+    with LabellingServer(rows, AnswerFile(tmp_path / "answers.csv", "by score, 1"), "pass-fail", question="Good?") as server:
+        assert server.page.count(b"(empty)") == shown
