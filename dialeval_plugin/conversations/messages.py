@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from html import unescape
@@ -38,20 +40,23 @@ _SPEAKERS = {
 }
 _CUSTOMERS = frozenset(
     {"customer", "client", "visitor", "caller", "guest", "contact", "lead", "end_user", "enduser", "consumer", "requester",
-     "patient", "seeker", "u", "cliente", "kunde", "kundin", "klant", "клиент", "客户", "顧客", "고객"}
+     "patient", "seeker", "u", "you", "incoming", "inbound", "cliente", "kunde", "kundin", "klant", "клиент", "客户",
+     "顧客", "고객"}
 )  # fmt: skip
 _AGENTS = frozenset(
     {"agent", "virtual_agent", "automated_agent", "human_agent", "support", "support_agent", "advisor", "operator",
-     "representative", "wizard", "helper", "supporter", "agente", "berater", "beraterin", "conseiller", "оператор", "客服"}
+     "representative", "rep", "outgoing", "outbound", "wizard", "helper", "supporter", "agente", "berater", "beraterin",
+     "conseiller", "оператор", "客服"}
 )  # fmt: skip
 _SILENT = frozenset(
     {"developer", "observation", "ipython", "environment", "reasoning", "thinking", "thought", "data", "root", "event",
      "internal", "action", "note", "service", "session_meta", "metadata", "system_prompt", "code_interpreter", "context",
-     "scratchpad", "search_results", "retrieval", "retriever", "documents", "heading"}
+     "scratchpad", "search_results", "retrieval", "retriever", "documents", "heading", "status", "error", "log", "feedback",
+     "rating", "evaluator", "evaluation", "summary", "memory", "chain_of_thought", "cot"}
 )  # fmt: skip
 _ENUMERATION = re.compile(r"\A(?:\w*role\w*\.)?(?:(?:message_)?role_)?(?=\w)")
 """What enumerations add to roles: `MESSAGE_ROLE_USER`, `ChatRole.USER`."""
-_OF_TOOLS = re.compile(r"(?:tool|function)s?(?:_?(?:call|use|response|result|output|invocation)s?)*|\w+_call(?:_output)?")
+_OF_TOOLS = re.compile(r"(?:tool|function)s?(?:_?(?:call|use|response|result|return|output|invocation)s?)*|\w+_call(_output)?")
 
 TEXTLESS = "textless message"
 """Kind of a message without any text, such as a call of a tool or an image."""
@@ -75,8 +80,8 @@ _IS_USER = {
         ("isCreatedByUser", "is_user", "isUser", "fromUser", "from_user", "is_human", "isHuman", "is_customer", "isCustomer",
          "inbound", "is_inbound", "isInbound"), True,
     ),
-    **dict.fromkeys(("is_bot", "isBot", "from_bot", "fromBot", "is_assistant", "isAssistant", "is_ai"), False),
-    **dict.fromkeys(("is_agent", "isAgent", "from_agent", "fromAgent"), False),
+    **dict.fromkeys(("is_bot", "isBot", "from_bot", "fromBot", "is_assistant", "isAssistant", "is_ai", "is_agent", "isAgent",
+                     "from_agent", "fromAgent"), False),
 }  # fmt: skip
 """Fields that tell the user from the assistant, with their value for the user."""
 _UNSAID = {
@@ -84,12 +89,25 @@ _UNSAID = {
     "public": ("internal message", False),
     **dict.fromkeys(("error", "is_error", "isError"), ("error message", True)),
     **dict.fromkeys(("deleted", "is_deleted", "isDeleted", "deleted_at", "deletedAt"), ("deleted message", True)),
-    **dict.fromkeys(("is_main", "isMain", "is_active", "isActive", "active"), ("message that was not shown", False)),
-    **dict.fromkeys(("is_alternative", "isAlternative", "superseded"), ("message that was not shown", True)),
+    **dict.fromkeys(("is_main", "isMain", "is_active", "isActive", "active", "shown"), ("message that was not shown", False)),
+    "status": ("message that was not shown", None),
+    **dict.fromkeys(("is_alternative", "isAlternative", "superseded", "hidden"), ("message that was not shown", True)),
 }
 """Fields of a message that nobody said to the other side, with its kind, and their value for such a message."""
-_MARKS_OF_UNSAID = frozenset({*_UNSAID, "part_type", "message_type", "messageType", "comment_type", "kind"})
+_MARKS_OF_UNSAID = frozenset({*_UNSAID, "part_type", "message_type", "messageType", "comment_type", "kind", "visibility"})
 """These, and fields that may call a message a note."""
+_VALUES_OF_UNSAID = ("internal", "private", "failed", "cancelled", "canceled", "discarded", "superseded", "deleted", "draft")
+_PLACEHOLDER = re.compile(r"\[(?:(?:this )?message )?(?:was )?(?:deleted|removed)\.?\]", re.IGNORECASE)
+"""Stands for a text that is gone."""
+_OF_VERSIONS = frozenset(
+    {"status", "state", "version", "variant", "attempt", "retry", "revision", "draft", "candidate", "alternative", "option",
+     "branch", "shown", "visible", "visibility", "hidden", "selected", "chosen", "accepted", "preferred", "final", "kind",
+     "channel", "audience", "private", "recipient", "to", "target", "regenerated", "replaces", "edit", "edited"}
+)  # fmt: skip
+_SHOWN = {"sent", "delivered", "read", "seen", "received", "done", "complete", "completed", "finished", "success", "none", "ok"}
+"""Words of fields that may say which of two messages was shown, and values of a message that was."""
+ID_WORDS = frozenset({"id", "cid", "sid", "uid", "uuid", "guid"})
+_OF_CONVERSATIONS = frozenset({"conversation", "conv", "session", "thread", "chat", "dialogue", "dialog", "call", "ticket"})
 _BOOLEANS = {**dict.fromkeys(("true", "1", "yes", "t"), True), **dict.fromkeys(("false", "0", "no", "f"), False)}
 _OF_PEOPLE = frozenset(
     {"user", "username", "actor", "agent", "person", "participant", "who", "uid", "author", "sender", "speaker", "role", "nick",
@@ -102,7 +120,7 @@ _OTHER_TEXTS = (
 )  # fmt: skip
 """Fields that may hold the text or mean something else."""
 _WRAPPERS = ("message", "data", "kwargs", "payload")
-_CALLS = frozenset({"tool_calls", "function_call", "toolCalls", "tool_use", "toolInvocations"})
+_CALLS = frozenset({"tool_call", "tool_calls", "function_call", "toolCalls", "tool_use", "toolInvocations"})
 _TEXT_PARTS = frozenset(
     {"text", "input_text", "output_text", "refusal", "markdown", "paragraph", "audio_transcription", "answer"}
 )
@@ -150,6 +168,11 @@ ROLES = "|".join(
 )  # fmt: skip
 """Roles, and names of assistants, that mark who says a text."""
 PREFIX = re.compile(rf"\s*(?:\*\*|\[|<)?({ROLES})(?:\*\*|\]|>)?\s*[:：](?:\*\*)?\s*", re.IGNORECASE)
+_NAMED = re.compile(r"\s*([A-Z][\w.'-]{0,20}(?: [\w.'-]{1,20}){0,2})(?: ?[(\[][\d:. APM-]+[)\]])?: ")
+OWN_TAG = re.compile(r"\A\s*(?:\*\*|\[|<\|?)?(?:assistant|chatbot|bot)(?:\]:?|\|?>:?|(?:\*\*)?:(?:\*\*)?)\s+", re.IGNORECASE)
+"""A name, or the assistant's own role, before a text."""
+_CLOCK = re.compile(r"\s*\[(?=[^\]]*\d[:.]\d\d)[\d/.:,T+ APM-]+Z?\]:?\s+")
+"""The time of a message before its text."""
 _DIALOGUE = re.compile(r"(?:\A\s*|\n\n[ \t]*)(Human|Assistant|AI):\s*")
 _MARKED = tuple(
     map(
@@ -353,7 +376,7 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
         left_out[TEXTLESS] += 1
         return None
     speaker = speaker_of(given)
-    answer = _answer(text, left_out) if speaker == ASSISTANT else _asked(text, left_out) if speaker == USER else text
+    answer = _spoken(text, speaker, left_out)
     return None if answer is None else Turn(_without_tags(answer, left_out), speaker)
 
 
@@ -370,12 +393,12 @@ def _silent(value: Mapping[str, Any], given: str | None) -> str | None:
         is_so = _BOOLEANS.get(given_there)
         if is_so is None and (name.startswith("deleted") or isinstance(value[name], Mapping)):  # when, or which error
             is_so = bool(value[name]) and given_there not in ("none", "null", "nan")
-        if given_there.endswith("note") if is_set is None else is_so is is_set:
+        if (given_there.endswith("note") or given_there in _VALUES_OF_UNSAID) if is_set is None else is_so is is_set:
             return of_unsaid
     if value.get("synthetic_reason"):
         return "internal message"
-    kind = value.get("type")
-    return f"{kind} message" if isinstance(kind, str) and is_silent(kind) else None
+    kinds = (value.get(name) for name in ("type", "kind", "message_kind"))
+    return next((f"{role_of(kind)} message" for kind in kinds if isinstance(kind, str) and is_silent(kind)), None)
 
 
 _plain_turn = functools.lru_cache(maxsize=1024, typed=True)(Turn)
@@ -384,6 +407,8 @@ _plain_turn = functools.lru_cache(maxsize=1024, typed=True)(Turn)
 
 def unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the message inside an envelope; LangChain's are known by their class names."""
+    if value.keys() & _CALLS and (sent := _sent(value)):
+        return {"role": ASSISTANT, "content": sent}
     if any(name.startswith("message.") for name in value):
         value = {name.removeprefix("message."): one for name, one in value.items()}
     for name in _WRAPPERS:
@@ -395,6 +420,17 @@ def unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
             outer = {"type": kind} if kind is not None else {}
             return unwrapped({**outer, **({"role": value["role"]} if "role" in value else {}), **inner})
     return value
+
+
+def _sent(value: Mapping[str, Any]) -> list[Any]:
+    """Return as parts what an agent of MemGPT or Letta says by a call of a tool, and its thought; [] for other messages."""
+    calls = parsed_cell(value.get("tool_calls") or [value.get("tool_call")])
+    inner = [call.get("function", call) for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
+    said = [
+        parsed_cell(one.get("arguments")) for one in inner if isinstance(one, Mapping) and one.get("name") == "send_message"
+    ]
+    thought = [{"type": "thinking"}] if said and value.get("content") else []
+    return [*thought, *({"type": "text", "text": at(one, "message") or ""} for one in said)]
 
 
 def _speaker(value: Mapping[str, Any], where: str, fields: Fields) -> tuple[str | None, bool]:
@@ -430,11 +466,26 @@ def _speaker(value: Mapping[str, Any], where: str, fields: Fields) -> tuple[str 
 
 def _possible_speakers(value: Mapping[str, Any]) -> list[str]:
     """Return the fields of a message whose names may mean its speaker, and whose values may be one."""
-    words = {name: set(re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower().split("_")) for name in value}
     return [
-        name for name, of_name in words.items() if name not in _TEXT_FIELDS
-        and isinstance(one := value[name], (str, int)) and (of_name == {"name"} or of_name & _OF_PEOPLE or is_side(one))
+        name for name, one in value.items() if name not in _TEXT_FIELDS and isinstance(one, (str, int))
+        and (words_in(name) == {"name"} or words_in(name) & _OF_PEOPLE or is_side(one))
     ]  # fmt: skip
+
+
+@functools.lru_cache(maxsize=1024)
+def words_in(name: str) -> frozenset[str]:
+    """Return the words of a field's name, in lower case."""
+    return frozenset(re.split(r"[\W_]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()))
+
+
+def columns_of(value: Mapping[str, Any], known: Mapping[str, str] | None = None) -> str:
+    """Return the value of `--columns` by which a message, or a row that is one, is read by its own fields."""
+    own = {words_in(name): name for name in reversed([*value])}  # a table's, which come before their aliases
+    row = {own[words_in(name)]: one for name, one in value.items()}
+    found = (("conversation", name) for name in row if words_in(name) & _OF_CONVERSATIONS and known is None)
+    named = known or dict(itertools.islice(found, 1))
+    likely = "" if "text" in named else likely_columns(row, is_row=True) or "speaker=NAME,text=NAME"
+    return shlex.quote(",".join(filter(None, [*(f"{ours}={name}" for ours, name in named.items()), likely])))
 
 
 def likely_columns(value: Mapping[str, Any], *, is_row: bool = False) -> str:
@@ -442,10 +493,11 @@ def likely_columns(value: Mapping[str, Any], *, is_row: bool = False) -> str:
 
     They name the speaker if the message's own fields do not, or if it is a row, of which only the named fields are read.
     """
-    usual = [name for name in _SPEAKER_FIELDS if name in value]
+    usual = [own for name in _SPEAKER_FIELDS for own in value if str(own).lower() == name.lower()]
     speakers = [*(usual if is_row else []), *([] if usual else _possible_speakers(value))]
     named = [name for name in value if str(name).lower() in (*_OTHER_TEXTS, *_TEXT_FIELDS) and isinstance(value[name], str)]
-    spoken = [name for name, one in value.items() if isinstance(one, str) and " " in one.strip() and name not in speakers]
+    is_spoken = re.compile(r"(?!\s*[{\[]).*[^\W\d].*\s.*", re.DOTALL).fullmatch
+    spoken = [name for name, one in value.items() if isinstance(one, str) and is_spoken(one.strip()) and name not in speakers]
     text = named[0] if named else spoken[0] if len(spoken) == 1 else None
     return "" if text is None else "".join(f"speaker={name}," for name in speakers[:1]) + f"text={text}"
 
@@ -536,9 +588,7 @@ def _content(content: Any, where: str, left_out: Counter[str]) -> str | None:
             raise InputError(f"{place}: expected a part as {{'type': 'text', 'text': ...}}, got {part!r:.80}. Give text.")
         elif part.get("thought") is True or part.get("isThought") is True:
             left_out["thought part"] += 1
-        elif (
-            kind := str(next(filter(None, (part.get(name) for name in _KINDS_OF_PARTS)), None) or _kind_of(part))
-        ) in _TEXT_PARTS:
+        elif (kind := str(next(filter(None, map(part.get, _KINDS_OF_PARTS)), None) or _kind_of(part))) in _TEXT_PARTS:
             name = next((one for one in ("text", "refusal", "content", "value") if one in part), "text")
             inner = part.get(name)  # or {"value": ..., "annotations": [...]}
             inner = _content(inner, f"{place}: {name}", left_out) if isinstance(inner, Mapping) else inner
@@ -581,10 +631,23 @@ _MARKS = ("<", "[", "{", "◁", "```tool_code", "Thought", "\n>")
 """One of these is in any text that is not all speech."""
 
 
+def _spoken(text: str, speaker: str | None, left_out: Counter[str]) -> str | None:
+    """Return what was said in a text; None if that is nothing."""
+    if text[:1] == "[" and _PLACEHOLDER.fullmatch(text):
+        left_out["deleted message"] += 1
+        return None
+    return _answer(text, left_out) if speaker == ASSISTANT else _asked(text, left_out) if speaker == USER else text
+
+
 def _asked(text: str, left_out: Counter[str]) -> str | None:
     """Return the user's own words; None if there is only the result of a tool, or what a program added to them."""
     if ("<tool_re" in text and is_blank(_TOOL_TEXT.sub("", text))) or _RESULT_OF_TOOL.match(text):
         left_out["tool result"] += 1
+        return None
+    if text.startswith('{"type":') and isinstance(packed := parsed_cell(text), dict) and "time" in packed:  # by MemGPT
+        if packed["type"] == "user_message":
+            return str(packed.get("message"))
+        left_out["event message"] += 1
         return None
     if "<" not in text:
         return text
@@ -624,7 +687,7 @@ def numbered_turns(
     messages: Iterable[tuple[str, object]], left_out: Counter[str], fields: Fields = USUAL
 ) -> list[tuple[int, Turn]]:
     """Return the turns of messages, each with its message's number, from 1; messages come with their location for errors."""
-    read, places = [], []
+    read, places, values = [], [], []
     for number, (where, value) in enumerate(messages, start=1):
         if (turn := turn_of(value, where, left_out, fields)) is None:
             continue
@@ -633,13 +696,40 @@ def numbered_turns(
         else:
             read.append((number, turn))
             places.append(where)
+            values.append(value)
     numbers = [number for number, _ in read]
     turns = _speakers_told_apart([turn for _, turn in read], left_out, next(iter(places), ""))
     speakers = {turn.speaker for turn in turns if turn is not None}
     if None in speakers and speakers & {USER, ASSISTANT}:
         place = next(place for place, turn in zip(places, turns, strict=True) if turn is not None and turn.speaker is None)
         raise InputError(f"{place}: it is not known who said it. {_who_said({})}")
+    if fields == USUAL:
+        _check_meaning(zip(places, values, turns, strict=True), has_both={USER, ASSISTANT} <= speakers)
     return [(number, turn) for number, turn in zip(numbers, turns, strict=True) if turn is not None]
+
+
+def _check_meaning(messages: Iterable[tuple[str, object, Turn | None]], *, has_both: bool) -> None:
+    """Raise an error for a message that may not be a turn: of an unknown role, or one of two answers to the same message."""
+    before: Mapping[str, Any] = {}
+    speaker = None
+    for where, value, turn in messages:
+        given, message = turn and turn.speaker, value if isinstance(value, Mapping) else {}
+        names = (one for one in message if before and _tells_apart(one, str(message[one]), str(before.get(one))))
+        # A role is in lower case, a name begins with a capital letter.
+        if has_both and given and given.islower() and not is_side(given) and unwrapped(message).get("role") == given:
+            doubt = f"its role is {given!r}, which is neither a user's nor an assistant's. Take such messages out"
+        elif given == speaker and (name := next(names, None)):
+            doubt = f"differs in {name!r} from the one before it, and either may not have been shown. Take one out"
+        else:
+            before, speaker = message if given in (USER, ASSISTANT) else {}, given
+            continue
+        raise InputError(f"{where}: {doubt}, or read all as they are by --columns {columns_of(message)}.")
+
+
+def _tells_apart(name: str, value: str, other: str) -> bool:
+    """Whether a field, by its name and two values, may say that only one of two messages was shown."""
+    is_known = name in (*_SPEAKER_FIELDS, *_TEXT_FIELDS) or {value.lower(), other.lower()} <= _SHOWN
+    return value != other and len(value) < 40 and not is_known and bool(words_in(name) & _OF_VERSIONS)
 
 
 def _speakers_told_apart(turns: list[Turn], left_out: Counter[str], where: str) -> list[Turn | None]:
@@ -654,6 +744,14 @@ def _speakers_told_apart(turns: list[Turn], left_out: Counter[str], where: str) 
             Turn(turn.text[match.end() :], turn.speaker or speaker_of(match[1]))
             for turn, match in zip(turns, prefixes, strict=True)
         ]
+    for kind, is_meant, mark in (("speaker tag", ASSISTANT, OWN_TAG), ("time mark", None, _CLOCK)):
+        marked = [mark.match(turn.text) if is_meant in (None, turn.speaker) else None for turn in turns]
+        if sum(map(bool, marked)) >= (len(turns) if is_meant is None else 1) > 0:
+            left_out[kind] += sum(map(bool, marked))
+            turns = [Turn(one.text[at.end() :], one.speaker) if at else one for one, at in zip(turns, marked, strict=True)]
+    bare = {name: speaker_of(re.sub(r"[\s_-]*\d+\Z", "", name)) for name in {turn.speaker for turn in turns} if name}
+    if len(bare) == 2 and set(bare.values()) == {USER, ASSISTANT}:  # such as "User 1" and "Assistant 1"
+        turns = [Turn(turn.text, turn.speaker and bare[turn.speaker]) for turn in turns]
     speakers = {turn.speaker for turn in turns}
     answers = SYSTEM in speakers and ASSISTANT not in speakers and len(speakers) == 2
     if answers and turns[0].speaker == SYSTEM:  # a prompt, unless the system speaks again
@@ -675,13 +773,26 @@ def _speakers_told_apart(turns: list[Turn], left_out: Counter[str], where: str) 
 
 
 def _prefixes(turns: Sequence[Turn]) -> list[re.Match[str]]:
-    """Return the matched roles at the start of the texts, if each begins with its message's role or, without one, with any."""
-    matches = [match for turn in turns if (match := PREFIX.match(turn.text)) is not None]
+    """Return the marks before the texts, if each has its message's role or, without any, a role or recurring name."""
+    matches = [*itertools.takewhile(bool, (tag_of(turn.text) for turn in turns))]
     if len(matches) < len(turns) or len(turns) < 2:
         return []
-    named, speakers = [speaker_of(match[1]) for match in matches], [turn.speaker for turn in turns]
-    are_speakers = len(set(named)) > 1 if set(speakers) == {None} else named == speakers
-    return matches if are_speakers else []
+    named, speakers = [speaker_of(match[1]) for match in matches], [turn.speaker for turn in turns]  # type: ignore[index]
+    is_told = len(set(named)) < len(turns) or any(PREFIX.match(turn.text) for turn in turns)
+    are_speakers = is_told and len(set(named)) > 1 if set(speakers) == {None} else named == speakers
+    return matches if are_speakers else []  # type: ignore[return-value]
+
+
+def named_lines(text: str) -> list[Any] | None:
+    """Return the lines of a text in which each begins with a name and a colon, and somebody speaks again."""
+    tags = [tag_of(line) for line in text.splitlines() if line.strip()]
+    names = {tag[1] for tag in tags if tag}
+    return [tag.string for tag in tags if tag] if all(tags) and 1 < len(names) < len(tags) else None
+
+
+def tag_of(text: str) -> re.Match[str] | None:
+    """Return the matched role, or a name and a colon, at the start of a text."""
+    return PREFIX.match(text) or _NAMED.match(text) if ":" in text or "：" in text else None
 
 
 def split_dialogue(text: str) -> list[dict[str, str]] | None:

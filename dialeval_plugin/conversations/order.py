@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -29,11 +30,18 @@ _CURRENT = (
 _INDEXES = (
     "turn_index", "turnIndex", "message_index", "messageIndex", "turn_number", "turnNumber", "turn_no", "message_number",
     "sequence_number", "sequenceNumber", "turn_id", "index", "seq", "sequence", "position", "order", "msg_index", "turn",
+    "msg_no", "message_no", "line_no", "row_no", "utterance_index", "utterance_no", "utterance_id", "seq_no",
 )  # fmt: skip
+_REPLIES = ("reply_to_message_id", "reply_to", "replyTo", "in_reply_to", "reply_to_id")
+_SPEAKERS = ("role", "from", "sender", "author", "speaker", "user")
+_NOT_OF_A_MESSAGE = re.compile(
+    r"(?i)updat|edit|modif|delet|read|deliver|expir|end|finish|clos|birth|due|open|id$|phone|number|user"
+)
+"""In names of other times than that of a message, and of other numbers."""
 _TIMES = (
     "timestamp", "created_at", "createdAt", "create_time", "createTime", "created_time", "createdTime", "createdDateTime",
     "created", "inserted_at", "time", "date", "ts", "timestamp_ms", "sent_at", "sentAt", "sent_time", "time_sent",
-    "message_time", "datetime", "date_time", "dateTime",
+    "message_time", "datetime", "date_time", "dateTime", "start", "start_time", "startTime", "begin", "clock",
 )  # fmt: skip
 
 
@@ -74,6 +82,11 @@ def paths(
     Raises:
         InputError: the messages branch, and the branch shown is unknown; or their times contradict their order.
     """
+    if order is None and branches is None and (places := _answered_twice(messages)):
+        raise InputError(
+            f"{where}: messages {places[0] + 1} and {places[1] + 1} answer the same one, and either may not have been shown. "
+            "Read all by --order listed, or take one out."
+        )
     in_branches = _branches(messages, where, current, branches)
     if in_branches is not None and order is not None:
         raise InputError(f"{where}: each of its messages names the one before it, which is their order. Leave --order out.")
@@ -90,6 +103,31 @@ def _stamp(message: object) -> Any:
     fields = message if isinstance(message, Mapping) else {}
     date, time = fields.get("date"), fields.get("time")
     return f"{date} {time}" if isinstance(date, str) and isinstance(time, str) else _first(message, _TIMES)
+
+
+def _other_time(messages: Sequence[object]) -> str | None:
+    """Return the only field of unusual name that has a date, or seconds since 1970, in all messages; None without one."""
+    first = messages[0] if isinstance(messages[0], Mapping) else {}
+    names = (name for name, one in first.items() if not _NOT_OF_A_MESSAGE.search(name) and _is_date(one))
+    found = [name for name in names if all(isinstance(one, Mapping) and _is_date(one.get(name)) for one in messages)]
+    return found[0] if len(found) == 1 else None
+
+
+def _is_date(value: object) -> bool:
+    if isinstance(value, str) and not value.isdecimal():
+        return re.match(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d?\d:\d\d(:\d\d)?( ?[AaPp][Mm])?\Z", value) is not None
+    return isinstance(value, (int, float, str)) and (10**9 < float(value) < 2 * 10**9 or 10**12 < float(value) < 2 * 10**12)
+
+
+def _answered_twice(messages: Sequence[object]) -> tuple[int, int] | None:
+    """Return the positions of two messages of one speaker that reply to the same one; None without."""
+    seen: dict[tuple[object, ...], int] = {}
+    for place, message in enumerate(messages):
+        if (answered := _first(message, _REPLIES)) is not None:
+            first = seen.setdefault((str(answered), *(str(_first(message, (one,))) for one in _SPEAKERS)), place)
+            if first != place:
+                return first, place
+    return None
 
 
 def _branches(messages: Sequence[object], where: str, current: object, branches: Branches | None) -> list[list[int]] | None:
@@ -167,8 +205,12 @@ def _ordered(messages: Sequence[object], where: str, order: Order | None) -> lis
                 f"{where}: its messages are not in the order of their numbers ({name!r}), some of which recur. {advice}"
             )
         return sorted(listed, key=lambda place: values[place])
-    stamps: list[Any] = [None] if _stamp(messages[0]) is None else list(map(_stamp, messages))
-    times: list[Any] = list(map(_time, stamps))
+    other = _other_time(messages) if _stamp(messages[0]) is None else None
+    stamps: list[Any] = [_stamp(message) if other is None else _first(message, (other,)) for message in messages]
+    times: list[Any] = [*map(_time, stamps)]
+    if None in times and None not in (clocks := [*map(_of_clock, stamps)]):
+        n_days = itertools.accumulate((after < before - 12 * 3600 for before, after in itertools.pairwise(clocks)), initial=0)
+        times = [time + 24 * 3600 * n for time, n in zip(clocks, n_days, strict=True)]
     may_be_dates = None in times and all(isinstance(stamp, str) for stamp in stamps)
     of_dates = [[_of_date(stamp, of) for stamp in stamps] for of in ("%d/%m", "%m/%d")] if may_be_dates else []
     if not (whole := [one for one in (times, *of_dates) if None not in one]):
@@ -204,6 +246,11 @@ _READERS_OF_TIMES: tuple[Callable[[str], float], ...] = (
     lambda text: datetime.strptime(text, "%m/%d/%Y %H:%M:%S %z").timestamp(),
 )
 _CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
+
+
+def _of_clock(value: Any) -> Any:
+    """Return the seconds of a time without a date; None for anything else."""
+    return None if not isinstance(value, str) or (time := _of_date(f"1/1/2000 {value}", "%d/%m")) is None else time
 
 
 def _of_date(value: str, day_and_month: str) -> float | None:

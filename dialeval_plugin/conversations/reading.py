@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import logging
 import math
 import re
-import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,17 +27,19 @@ from .layouts import find, nearest
 from .layouts.layout import CONVERSATION_IDS, IDS, WHOLE, Layout, Logged, Value, id_of
 from .messages import (
     ASSISTANT,
+    ID_WORDS,
     SYSTEM,
     Fields,
     at,
+    columns_of,
     is_message,
     left_out_text,
-    likely_columns,
     numbered_turns,
     parsed_cell,
     sides_of,
     speaker_of,
     unwrapped,
+    words_in,
     words_of,
 )
 from .order import Branches, Order, current_of, id_of_message, paths
@@ -317,7 +319,7 @@ def _in_order(
                 n_history = n_history or n_repeated
                 left_out += Counter({"repeated message": n_repeated})
             reading.left_out.update(left_out)
-            if is_unsettled and turns and (beside := answer_beside(rows[0], turns)):
+            if is_unsettled and turns and (beside := answer_beside(rows[0], messages, turns)):
                 break
             conversation = Conversation(
                 id if branch == 1 else f"{id}/{branch}",
@@ -386,11 +388,11 @@ def _grouped(layout: str, groups: dict[str | None, list[_Packed]], reading: Read
             for packed, own in zip(groups[None], ids, strict=True):
                 by_id.setdefault(id_text(own, f"{packed.where}: id"), []).append(packed)
             groups = by_id
-        elif unnamed := _unnamed_conversation(groups[None]):
-            columns = f"conversation={unnamed},{likely_columns(groups[None][0].value, is_row=True) or 'speaker=NAME,text=NAME'}"
+        elif reading.options.order is None and (unnamed := _unnamed_conversation(groups[None])):
+            columns = columns_of(groups[None][0].value, {"conversation": unnamed, **reading.options.columns})
             raise InputError(
                 f"{groups[None][0].where}: has no conversation, and {unnamed!r} may be it. "
-                f"Say so by --columns {shlex.quote(columns)}."
+                f"Say so by --columns {columns}. Or read all rows as one by --order listed."
             )
         elif reading.options.order is None and (again := _begins_again(groups[None])):
             raise InputError(
@@ -398,8 +400,8 @@ def _grouped(layout: str, groups: dict[str | None, list[_Packed]], reading: Read
                 "the conversation of every message in a column 'conversation', or read all as one by --order listed."
             )
     elif None in groups and len(groups) > 1:
-        first = groups[None][0]
-        raise InputError(f"{first.where}: has no conversation, which other rows have. Name the conversation of every message.")
+        advice = "Name the conversation of every message. Of merged cells, copy it into each row."
+        raise InputError(f"{groups[None][0].where}: has no conversation, which other rows have. {advice}")
     for given in list(groups):
         group = groups.pop(given)
         if (n_copies := len(group) - len(group := _once(group))) > 0:
@@ -430,12 +432,16 @@ def _once(group: list[_Packed]) -> list[_Packed]:
 
 
 def _unnamed_conversation(lines: Sequence[_Packed]) -> str | None:
-    """Return a column that looks like a conversation's id (several messages share a value, but not all); None without one."""
-    for name in lines[0].value:
-        if name.lower().endswith("id") and name.lower() not in ("id", "parent_id", "user_id", "sender_id", "author_id"):
-            values = Counter(str(line.value.get(name)) for line in lines)
-            if 1 < len(values) < len(lines):
-                return name
+    """Return a column that is called an id, or has one value in each block of rows in which several speak; None without one."""
+    no_ids = ("id", "parent_id", "user_id", "sender_id", "author_id", "date")
+    for name in (name for name in lines[0].value if name not in no_ids):
+        values = [str(line.value.get(name)) for line in lines]
+        if not 1 < len(set(values)) < len(lines):
+            continue
+        runs = [[*group] for _, group in itertools.groupby(zip(values, lines, strict=True), key=lambda one: one[0])]
+        several_speak = (len({str(words_of(line.value)[:1]) for _, line in run}) > 1 for run in runs)
+        if words_in(name) & ID_WORDS or (len(runs) == len(set(values)) and 2 * sum(several_speak) > len(runs)):
+            return name
     return None
 
 
@@ -483,7 +489,8 @@ def _unknown(row: Line) -> InputError:
     return InputError(
         f"{row.where}: is no conversation of a known layout; it has {known}.{lacking} Say what its fields are by --columns: "
         "messages=NAME of a whole conversation; context=NAME,response=NAME of a response; "
-        "conversation=NAME,speaker=NAME,text=NAME of a message. Or name its layout by --layout."
+        "conversation=NAME,speaker=NAME,text=NAME of a message. Or name its layout by --layout, or write each conversation as "
+        '{"messages": [{"role": "user", "content": "..."}, ...]}.'
     )
 
 

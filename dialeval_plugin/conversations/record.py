@@ -85,11 +85,8 @@ class Conversation:
         if self.choice == "all" or (self.choice is None and not has_roles):
             return places
         if has_roles:
-            places = [
-                place
-                for place in range(self.n_history, len(self.turns))
-                if answerer is not None and self.turns[place].speaker == answerer
-            ]
+            speakers = [turn.speaker for turn in self.turns]
+            places = [one for one in range(self.n_history, len(speakers)) if answerer is not None and speakers[one] == answerer]
         return places[-1:] if self.choice == "last" else places
 
     def _origin(self, place: int) -> Origin:

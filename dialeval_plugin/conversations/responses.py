@@ -15,17 +15,22 @@ from dialeval_plugin.core.files import Line
 from .layouts.layout import ANSWERS, PYTHON_LIST, listed, messages_of, required_list
 from .messages import (
     ASSISTANT,
-    PREFIX,
+    ID_WORDS,
+    OWN_TAG,
     SYSTEM,
     TEXTLESS,
     USER,
+    columns_of,
     is_message,
     likely_columns,
+    named_lines,
     numbered_turns,
     parsed_cell,
     speaker_of,
     split_dialogue,
+    tag_of,
     turn_of,
+    words_in,
 )
 from .record import Reading, ReadingOptions, id_text, kept_fields
 
@@ -128,12 +133,21 @@ def _fields(row: Line, line: Line, options: ReadingOptions, *, may_be_cells: boo
 
 def likely_table(value: Mapping[str, Any]) -> str:
     """Return the option by which a row, or the list in it, may be read as messages; "" if it does not look like any."""
-    lists = ((name, elements) for name, one in value.items() if (elements := listed(one)) and isinstance(elements[0], Mapping))
+    within = {f"{name}.{inner}": of for name, one in value.items() if isinstance(one, Mapping) for inner, of in one.items()}
+    named = {**value, **within}.items()
+    lists = ((name, elements) for name, one in named if (elements := listed(one)) and isinstance(elements[0], Mapping))
     name, (message, *_) = next(lists, ("", [value]))
+    if not name and (text := next((name for name, one in value.items() if isinstance(one, str) and named_lines(one)), None)):
+        return f"--columns {shlex.quote(f'messages={text}')}"
     likely = "" if is_message(message) else likely_columns(message, is_row=not name)
+    for inner, one in value.items() if not (name or likely) else ():
+        if isinstance(one, Mapping) and likely_columns(one, is_row=True).startswith("speaker="):
+            return f"--columns {columns_of(one).replace('=', f'={inner}.')}"
     if not likely or not (name or likely.startswith("speaker=")):
         return ""
-    ids = [one for one in value if one.lower().endswith("id") and one.lower() not in ("id", "message_id", "user_id")]
+    ids = [one for one in value if words_in(one) & ID_WORDS and one.lower() not in ("id", "message_id", "user_id", "sender_id")]
+    if name and "speaker=" not in likely and not is_message({**message, "text": ""}):
+        likely = f"speaker=NAME,{likely}"
     whose = f"messages={name}," if name else f"conversation={ids[0]}," if ids else ""
     return f"--columns {shlex.quote(whose + likely)}"
 
@@ -170,14 +184,18 @@ def context_and_response(
     roles. Errors call the two by their `names`; `left_out` counts messages and parts that are no turns.
     """
     if isinstance(response, str):
-        tags = [tag for one in (*context, response) if isinstance(one, str) and (tag := PREFIX.match(one))]
+        tags = [tag for one in (*context, response) if isinstance(one, str) and (tag := tag_of(one))]
+        tagged = [speaker_of(tag[1]) for tag in tags]
         if response.startswith("System: "):
             context, response = [_untagged(value, left_out) for value in context], _untagged(response, left_out)
-        elif 1 < len(tags) == len(context) + 1 and speaker_of(tags[-1][1]) == ASSISTANT:
+        elif 1 < len(tags) == len(context) + 1 and (tagged[-1] == ASSISTANT or (USER in tagged and tagged[-1] in tagged[1:-1])):
             left_out["speaker tag"] += len(tags)
             *context, answered = [{"role": tag[1], "content": tag.string[tag.end() :]} for tag in tags]
             response = answered["content"]
         answer = turn_of({"role": ASSISTANT, "content": check_text(response, names[1])}, names[1], left_out)
+        if answer is not None and (tag := OWN_TAG.match(answer.text)):
+            left_out["speaker tag"] += 1
+            answer = Turn(answer.text[tag.end() :])
         answer = Turn("" if answer is None else answer.text)
     else:
         without_text = left_out[TEXTLESS]

@@ -442,6 +442,77 @@ READ: dict[str, tuple[list[Any], Talk]] = {
         ONE,
     ),
     "turns in an object": ([{"conversation": {"id": "c", "log": [said("user", TEA), said("assistant", LIKE)]}}], ONE),
+    "what an agent of MemGPT says by a call of a tool": (
+        chat(said("user", json.dumps({"type": "login", "last_login": "Never", "time": "1"})),
+             said("user", json.dumps({"type": "user_message", "message": TEA, "time": "2"})),
+             said("assistant", "Be kind.", tool_calls=[
+                 {"function": {"name": "send_message", "arguments": json.dumps({"message": LIKE})}}
+             ])),
+        ONE,
+    ),
+    "what an agent of Letta says by a call of a tool": (
+        chat({"message_type": "user_message", "content": TEA}, {"message_type": "reasoning_message", "reasoning": "Be kind."},
+             {"message_type": "tool_call_message",
+              "tool_call": {"name": "send_message", "arguments": json.dumps({"message": LIKE})}},
+             {"message_type": "tool_return_message", "tool_return": "None"}),
+        ONE,
+    ),
+    "a number after each role": (
+        chat(*({"speaker": name, "text": text} for name, text in (("User 1", TEA), ("Assistant 1", LIKE), ("User 1", HOW)))),
+        ONE,
+    ),
+    "the assistant's role before its texts alone": (
+        chat(said("user", TEA), said("assistant", f"[Bot] {LIKE}"), said("user", HOW), said("assistant", f"Assistant: {BREW}")),
+        TWO,
+    ),
+    "names before plain turns": (
+        [{"turns": [f"Ann: {TEA}", f"Bo (10:02): {LIKE}", f"Ann: {HOW}"]}], [*ONE, ([TEA, LIKE], HOW)],
+    ),
+    "a name of the chatbot in the lines before a response": (
+        [{"context": [f"USER: {TEA}", f"LAMDA: {LIKE}", f"USER: {HOW}"], "response": f"LAMDA: {BREW}"}], LAST,
+    ),
+    "times before the texts": (
+        chat(said("user", f"[2026-03-01 10:00] {TEA}"), said("assistant", f"[2026-03-01 10:01] {LIKE}")), ONE,
+    ),
+    "messages that were not sent, or not shown": (
+        chat(said("user", TEA), said("assistant", "Tea", status="failed"), said("assistant", "No.", shown=False),
+             said("assistant", "He is fine.", visibility="internal"), said("assistant", "[message deleted]"),
+             said("assistant", "Tea, hm.", kind="thought"), said("assistant", LIKE, status="sent", shown=True)),
+        ONE,
+    ),
+    "whether messages were read": (
+        chat(said("user", TEA, status="read"), said("user", HOW, status="sent"), said("assistant", LIKE, status="sent")),
+        [([TEA, HOW], LIKE)],
+    ),
+    "calls of tools as JSON in a table": (
+        chat(*ASKED[:2], said("assistant", "", tool_calls='[{"function": {"name": "f", "arguments": "{}"}}]')), ONE,
+    ),
+    "conversations of a split": ([{"train": chat(*ASKED[:2])}], ONE),
+    "You, beside a model's name": (
+        chat({"sender": "You", "text": TEA}, {"sender": "llama3", "text": LIKE}, {"sender": "You", "text": HOW}), ONE,
+    ),
+    "a bot's shortened role": (
+        chat(*({"from": name, "text": text} for name, text in (("Me", TEA), ("Rep", LIKE), ("Me", HOW)))), ONE,
+    ),
+    "which direction, as the speaker": (
+        chat({"sender": "inbound", "text": TEA}, {"sender": "outbound", "text": LIKE}, {"sender": "inbound", "text": HOW}), ONE,
+    ),
+    "feedback as a role": (chat(*ASKED[:2], said("feedback", "thumbs_up"), said("user", HOW), said("assistant", BREW)), TWO),
+    "newest first, by the clock": (
+        chat(*(said(role, text, at=at) for role, text, at in
+               (("assistant", BREW, "9:05"), ("user", HOW, "9:04"), ("assistant", LIKE, "9:03"), ("user", TEA, "9:02")))), TWO,
+    ),
+    "a clock that passes midnight": (
+        chat(*(said(role, text, time=time) for role, text, time in
+               (("user", TEA, "23:58"), ("assistant", LIKE, "23:59"), ("user", HOW, "0:01"), ("assistant", BREW, "0:02")))),
+        TWO,
+    ),
+    "newest first, by a time of any name": (
+        chat(said("assistant", LIKE, posted="2026-03-01T10:01:00Z"), said("user", TEA, posted="2026-03-01T10:00:00Z")), ONE,
+    ),
+    "newest first, by the seconds in a call": (
+        chat(said("assistant", LIKE, start=2.5), said("user", TEA, start=0.5)), ONE,
+    ),
     "how the request went, next to a question": (chat(*ASKED[:2], result="success", message="ok"), ONE),
     "messages of which some look like those of a product": (
         chat({"type": "user", "id": "1", "timestamp": 1, "content": TEA},
@@ -602,6 +673,41 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         [{"data": [{"conversation_id": id, **said(role, TEA)} for id in (1, 2) for role in ("user", "assistant")]}],
         "has messages of several conversations, which 'conversation_id' names. Write each message as a row of its own",
     ),
+    "which of two answers, by their versions": (
+        chat(said("user", TEA), said("assistant", "Tea?", version=1), said("assistant", LIKE, version=2)),
+        "message 3: differs in 'version' from the one before it, and either may not have been shown. Take one out, or read all "
+        "as they are by --columns speaker=role,text=content.",
+    ),
+    "which of two answers to the same message": (
+        chat(said("user", TEA, message_id=1), *(said("assistant", text, message_id=n, reply_to_message_id=1)
+                                                for n, text in ((2, "Tea?"), (3, LIKE)))),
+        "messages 2 and 3 answer the same one, and either may not have been shown. Read all by --order listed",
+    ),
+    "a role that is no speaker's": (
+        chat(said("user", TEA), said("planner", "Look it up."), said("assistant", LIKE)),
+        "message 2: its role is 'planner', which is neither a user's nor an assistant's. Take such messages out, or read all "
+        "as they are by --columns speaker=role,text=content.",
+    ),
+    "which of two lists": (
+        chat(*ASKED, messages_en=[said("user", TEA), said("assistant", BREW)]),
+        "has other messages in 'messages_en'. Read these by --columns messages=messages_en. Or read the turns alone by",
+    ),
+    "an answer in an artifact": (chat(*ASKED, artifacts=[{"text": BREW}]), "has 'artifacts' next to its turns"),
+    "a text whose lines begin with names": (
+        [{"dialogue": f"Ann: {TEA}\nBo: {LIKE}\nAnn: {HOW}"}], "It may be read by --columns messages=dialogue.",
+    ),
+    "messages in a list in an object": (
+        [{"type": "risuChat", "data": {"message": [{"role": "user", "data": TEA}, {"role": "char", "data": LIKE}]}}],
+        "It may be read by --columns messages=data.message,text=data.",
+    ),
+    "messages inside of rows": (
+        [{"_id": 1, "_source": {"conversation_id": "c", "role": "user", "body": TEA}}],
+        "--columns conversation=_source.conversation_id,speaker=_source.role,text=_source.body.",
+    ),
+    "which conversation, by a name that is no id's": (
+        [{"room": room, "role": role, "text": TEA} for room in ("a", "b") for role in ("user", "assistant")],
+        "Say so by --columns conversation=room,speaker=role,text=text. Or read all rows as one by --order listed.",
+    ),
     "which conversation": (
         [{"case_id": id, "role": role, "text": TEA} for id in (1, 2) for role in ("user", "assistant")],
         "Say so by --columns conversation=case_id,speaker=role,text=text.",
@@ -657,7 +763,54 @@ def test_the_same_words_later_begin_no_conversation(tmp_path: Path) -> None:
 
 def test_roles_before_a_context_and_its_response_are_not_said(tmp_path: Path) -> None:
     rows = [{"context": [f"User: {TEA}"], "response": f"Bot: {LIKE}"}, {"context": [TEA], "response": f"Bot: {LIKE}"}]
-    assert talk(Source(str(written(rows, tmp_path)))) == [*ONE, ([TEA], f"Bot: {LIKE}")]
+    assert talk(Source(str(written(rows, tmp_path)))) == [*ONE, *ONE]
+
+
+VERSIONS = chat(said("user", TEA), said("assistant", "Tea?", version=1), said("assistant", LIKE, version=2))
+ROOMS = [{"Room": room, "Role": role, "Text": text} for room in "ab" for role, text in (("user", TEA), ("assistant", LIKE))]
+BODIES = [
+    {"_source": {"conversation_id": "c", "role": role, "body": text}} for role, text in (("user", TEA), ("assistant", LIKE))
+]
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "expected"),
+    [
+        (VERSIONS, {"speaker": "role", "text": "content"}, [([TEA], "Tea?"), ([TEA, "Tea?"], LIKE)]),
+        (BODIES, {"conversation": "_source.conversation_id", "speaker": "_source.role", "text": "_source.body"}, ONE),
+        ([{"dialogue": f"Ann: {TEA}\nBo: {LIKE}\nAnn: {HOW}"}], {"messages": "dialogue"}, [*ONE, ([TEA, LIKE], HOW)]),
+        (chat(*ASKED, messages_en=ASKED[:2]), {"messages": "messages_en"}, ONE),
+        (
+            [{"data": {"message": [{"role": "user", "data": TEA}, {"role": "char", "data": LIKE}]}}],
+            {"messages": "data.message", "text": "data"},
+            ONE,
+        ),
+    ],
+    ids=["both versions", "messages inside of rows", "names before lines", "other messages", "a list in an object"],
+)
+def test_what_was_asked_for_is_read_by_the_columns_named(
+    rows: list[Any], options: dict[str, str], expected: Talk, tmp_path: Path
+) -> None:
+    assert talk(Source(str(written(rows, tmp_path)), ReadingOptions(columns=options))) == expected
+
+
+def test_a_table_whose_conversation_has_another_name_says_its_own_columns(tmp_path: Path) -> None:
+    (path := tmp_path / "log.csv").write_text(
+        "Room,Role,Text\n" + "".join(f"{','.join(row.values())}\n" for row in ROOMS).replace("I do, g", "I do g"),
+        encoding="utf-8",
+    )
+    assert "by --columns conversation=Room,speaker=Role,text=Text. Or" in refusal(Source(str(path)).read, "turn")
+    columns = {"speaker": "Role", "text": "Text"}
+    given = Source(str(path), ReadingOptions(columns=columns))
+    assert "by --columns conversation=Room,speaker=Role,text=Text. Or" in refusal(given.read, "turn")
+    read = Source(str(path), ReadingOptions(columns={"conversation": "Room", **columns}))
+    assert [len(context) for context, _ in talk(read)] == [1, 1]
+
+
+def test_the_time_below_a_message_of_markdown_is_not_said(tmp_path: Path) -> None:
+    turns = "\n\n".join(f"**{role}**: {text}\n[Timestamp: 2026/03/01 10:00:00]" for role, text in (("user", TEA), ("ai", LIKE)))
+    (path := tmp_path / "chat.md").write_text(turns + "\n", encoding="utf-8")
+    assert talk(Source(str(path))) == ONE
 
 
 def test_two_bots_are_no_assistant(tmp_path: Path) -> None:

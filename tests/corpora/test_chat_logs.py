@@ -435,7 +435,8 @@ def test_wrong_conversations(tmp_path: Path) -> None:
     assert refusal(examples_from, [openai(CHAT), {"text": "Hi."}]) == (
         "conversations[1]: is no conversation of a known layout; it has 'text'. Say what its fields are by --columns: "
         "messages=NAME of a whole conversation; context=NAME,response=NAME of a response; "
-        "conversation=NAME,speaker=NAME,text=NAME of a message. Or name its layout by --layout."
+        "conversation=NAME,speaker=NAME,text=NAME of a message. Or name its layout by --layout, or write each conversation as "
+        '{"messages": [{"role": "user", "content": "..."}, ...]}.'
     )
     assert refusal(examples_from, [{**openai(CHAT), "response": "Hi."}]) == (
         "conversations[0]: has messages that end with an answer, and another answer in 'response'. "

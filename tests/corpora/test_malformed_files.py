@@ -206,7 +206,8 @@ OUR_DIALOGUES = [
         lines({"a": 1}),
         ":1: is no conversation of a known layout; it has 'a'. Say what its fields are by --columns: messages=NAME of a "
         "whole conversation; context=NAME,response=NAME of a response; conversation=NAME,speaker=NAME,text=NAME of a message. "
-        "Or name its layout by --layout.",
+        "Or name its layout by --layout, or write each conversation as "
+        '{"messages": [{"role": "user", "content": "..."}, ...]}.',
     ),
     ("", ": is empty, expected one JSON object a line."),
     ("[{", ":1: not valid JSON (Expecting property name enclosed in double quotes). Was the file cut off?"),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from dialeval_plugin.conversations.messages import ASSISTANT, USER, is_message, parsed_cell, sides_of
+from dialeval_plugin.conversations.messages import ASSISTANT, USER, is_message, named_lines, parsed_cell, sides_of
 from dialeval_plugin.conversations.order import current_of
 from dialeval_plugin.core.errors import InputError, unknown_name
 
@@ -96,7 +96,7 @@ _OTHER_NAMES = ("dialog", "dialogue", "utterances", "conversation_history")
 def _read_whole(value: Value) -> list[Any]:
     name = _whole_name(value) or WHOLE[0]
     given = value[name]
-    messages = datasets.marked(given) if isinstance(given, str) else None
+    messages = datasets.marked(given) or named_lines(given) if isinstance(given, str) else None
     if isinstance(given, Mapping) and not (messages := _under_another_name(value)):
         inner = next((inner for inner, one in given.items() if isinstance(one, list)), "NAME")
         raise InputError(f"{name}: is an object. Name the list of messages in it, such as --columns messages={name}.{inner}")
@@ -118,11 +118,8 @@ def _only_list(value: Value, is_wanted: Callable[[list[Any]], bool]) -> list[Any
 
 def _under_another_name(value: Value) -> list[Any]:
     """Return the only conversation in an object, whatever it is called; [] if something else may be another answer."""
-    return (
-        []
-        if any(value.get(name) for name in _OF_ANSWERS)
-        else _only_list(value, lambda one: {USER, ASSISTANT} <= sides_of(one))
-    )
+    has_answer = any(value.get(name) for name in _OF_ANSWERS)
+    return [] if has_answer else _only_list(value, lambda one: {USER, ASSISTANT} <= sides_of(one))
 
 
 _OF_ANSWERS = {name for names in _EXCHANGES for name in names} | {*ANSWERS, "question", "query", "instruction", "text"}
@@ -135,27 +132,19 @@ LAYOUTS: list[Layout] = [
     *datasets.LAYOUTS,
     *traces.LAYOUTS,
     *agents.LAYOUTS,
-    Layout(
-        "exchange", "a request with its answer, as traces and logs of APIs have it",
-        lambda value: "context" not in value and _exchange_names(value) is not None, _read_exchange,
-    ),
-    Layout(
-        "pairs", "turns that are lists of a question and its answer, as of Gradio",
+    Layout("exchange", "a request with its answer, as traces and logs of APIs have it",
+           lambda value: "context" not in value and _exchange_names(value) is not None, _read_exchange),
+    Layout("pairs", "turns that are lists of a question and its answer, as of Gradio",
         lambda value: all(map(is_pair, listed(value[_whole_name(value) or ""]) or [0])),
         lambda value: messages_of(listed(value[_whole_name(value) or ""]), USER) or [],
         open_question="has turns that are lists of two texts, which may be a question and its answer, or a name and what was "
-        "said. If they are the former, read it by --layout pairs",
-    ),
-    Layout(
-        "messages", "OpenAI, ShareGPT, LMSYS, WildChat, Taskmaster, PRISM, plain turns",
-        lambda value: not isinstance(value.get("context", {}), (str, list)) and _whole_name(value) is not None, _read_whole,
-        is_of_any_product=True,
-    ),
+        "said. If they are the former, read it by --layout pairs"),
+    Layout("messages", "OpenAI, ShareGPT, LMSYS, WildChat, Taskmaster, PRISM, plain turns",
+           lambda value: not isinstance(value.get("context", {}), (str, list)) and _whole_name(value) is not None, _read_whole,
+           is_of_any_product=True),
     *datasets.LAST,
-    Layout(
-        "other-name", "messages of a user and an assistant under any other name, as of Continue, LlamaIndex or ElevenLabs",
-        lambda value: bool(_under_another_name(value)), _under_another_name, is_of_any_product=True,
-    ),
+    Layout("other-name", "messages of a user and an assistant under any other name, as of Continue, LlamaIndex or ElevenLabs",
+           lambda value: bool(_under_another_name(value)), _under_another_name, is_of_any_product=True),
 ]  # fmt: skip
 
 
@@ -268,7 +257,7 @@ def _of_lists(value: Value, layouts: Iterable[Layout] = ()) -> Layout | None:
 _LISTS = (
     "data", "conversations", "samples", "chats", "dialogues", "items", "rows", "results", "simulations", "sessions", "threads",
     "chat", "list", "histories", "conversationHistoryRecords", "request_states", "testCases", "conversationalTestCases",
-    "paragraphs", "tabs",
+    "paragraphs", "tabs", "train", "dev", "validation", "test", "calls", "tickets", "users", "contacts",
 )  # fmt: skip
 """Names of lists of conversations; a list of another name may have several answers to one request."""
 

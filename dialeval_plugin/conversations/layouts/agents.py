@@ -73,28 +73,21 @@ def _gemini_cli(message: Value) -> Value | str:
 
 
 LAYOUTS = [
-    Layout(
-        "openhands", "events of OpenHands", 'source"" action"" args{} | source"" observation"" extras{}', message=_openhands
-    ),
-    plain(
-        "atif", "trajectories of Harbor (ATIF)", "steps", "source", "message",
-        each=said("source", "message", {"agent": ASSISTANT}),
-    ),
+    Layout("openhands", "events of OpenHands", 'source"" action"" args{} | source"" observation"" extras{}',
+           message=_openhands),
+    plain("atif", "trajectories of Harbor (ATIF)", "steps", "source", "message",
+          each=said("source", "message", {"agent": ASSISTANT})),
     plain("opencode", "sessions of opencode", "messages", "info", "parts", id="info.id", each=_opencode),
-    Layout(
-        "copilot-cli", "a session of GitHub Copilot's command line, an event a row",
-        lambda value: has(value, "id", "timestamp") and has(value["data"])
-        and value["type"].partition(".")[0] in ("session", "user", "assistant", "tool", "hook", "subagent", "skill"),
-        # An agent that another one started has the call of a tool that started it.
-        message=said("type", "data.content", {"user.message": USER, "assistant.message": ASSISTANT}, otherwise="event",
-                     only=("data.parentToolCallId", {None, ""}), id="id"),
-    ),
-    Layout(
-        "gemini-cli", "a session of Gemini's command line", message=_gemini_cli,
-        recognises=lambda value: (value.keys() >= {"sessionId", "projectHash"} and "messages" not in value)
-        or [*value] == ["$set"]
-        or (value["type"] in _OF_GEMINI and has(value, "id", "timestamp", "content") and not value.keys() & _NOT_OF_GEMINI),
-    ),
+    Layout("copilot-cli", "a session of GitHub Copilot's command line, an event a row",
+           lambda value: has(value, "id", "timestamp") and has(value["data"])
+           and value["type"].partition(".")[0] in ("session", "user", "assistant", "tool", "hook", "subagent", "skill"),
+           # An agent that another one started has the call of a tool that started it.
+           message=said("type", "data.content", {"user.message": USER, "assistant.message": ASSISTANT}, otherwise="event",
+                        only=("data.parentToolCallId", {None, ""}), id="id")),
+    Layout("gemini-cli", "a session of Gemini's command line", message=_gemini_cli,
+           recognises=lambda value: (value.keys() >= {"sessionId", "projectHash"} and "messages" not in value)
+           or [*value] == ["$set"]
+           or (value["type"] in _OF_GEMINI and has(value, "id", "timestamp", "content") and not value.keys() & _NOT_OF_GEMINI)),
     plain("adk", _ADK, "events", "author", "content", each=_adk),
     plain("adk", _ADK, "session.events", id="session.id", each=_adk),
     plain("haystack", "messages of Haystack", "messages", "_role", "_content", fields=Fields("_role", "_content")),

@@ -335,133 +335,82 @@ LAYOUTS = [
             ("dispreferred", "the other one of two answers", False),
         )
     ),
-    Layout(
-        name="batch", about="requests and answers of a batch of OpenAI, Azure, vLLM or Anthropic", joined_by="custom_id",
-        recognises=lambda value: "custom_id" in value and bool(value.keys() & {"body", "params", "response", "result"}),
-        read=_batch,
-        open_question="is of a batch, whose requests and answers are files of their own. Put them together, "
-        "cat REQUESTS ANSWERS > both.jsonl, and read both.jsonl by --layout batch",
-    ),
-    Layout(
-        "completions", "several answers to one request, as of UltraFeedback or Nectar", read=_completions,
-        recognises=lambda value: bool(value.keys() & {"instruction", "prompt"})
-        and any(_is_list_of(value.get(name, [None])[:1], Mapping) for name in ("completions", "answers")),
-        open_question="has several answers to one request. Read each by --layout completions",
-    ),
+    Layout(name="batch", about="requests and answers of a batch of OpenAI, Azure, vLLM or Anthropic", joined_by="custom_id",
+           recognises=lambda value: "custom_id" in value and bool(value.keys() & {"body", "params", "response", "result"}),
+           read=_batch,
+           open_question="is of a batch, whose requests and answers are files of their own. Put them together, "
+           "cat REQUESTS ANSWERS > both.jsonl, and read both.jsonl by --layout batch"),
+    Layout("completions", "several answers to one request, as of UltraFeedback or Nectar", read=_completions,
+           recognises=lambda value: bool(value.keys() & {"instruction", "prompt"})
+           and any(_is_list_of(value.get(name, [None])[:1], Mapping) for name in ("completions", "answers")),
+           open_question="has several answers to one request. Read each by --layout completions"),
     plain("fastchat", "logs of FastChat's server", "state.messages", id="state.conv_id"),
     plain("camrest", "CamRest676", "dial", "usr", "sys", each=answered("usr.transcript", "sys.sent"), id="dialogue_id"),
     plain("kvret", "KVRET, of a driver and an assistant", "dialogue", "turn", "data", each=said("turn", "data.utterance")),
-    plain(
-        "woz", "WOZ 2.0, and MultiWOZ as prepared for TRADE", "dialogue", "system_transcript", "transcript", id="dialogue_idx",
-        each=lambda turn: [
-            as_message(role, turn[name])
-            for role, name in ((ASSISTANT, "system_transcript"), (USER, "transcript")) if turn[name]
-        ],
-    ),
-    plain(
-        "tweetsumm", "TweetSumm", "dialog.turns", "is_agent", "sentences", id="dialog.dialog_id",
-        each=lambda turn: as_message("agent" if turn["is_agent"] else USER, "\n".join(turn["sentences"])),
-    ),
+    plain("woz", "WOZ 2.0, and MultiWOZ as prepared for TRADE", "dialogue", "system_transcript", "transcript",
+          id="dialogue_idx",
+          each=lambda turn: [as_message(role, turn[name])
+                             for role, name in ((ASSISTANT, "system_transcript"), (USER, "transcript")) if turn[name]]),
+    plain("tweetsumm", "TweetSumm", "dialog.turns", "is_agent", "sentences", id="dialog.dialog_id",
+          each=lambda turn: as_message("agent" if turn["is_agent"] else USER, "\n".join(turn["sentences"]))),
     Layout("multiwoz", "MultiWOZ 2.1", "log[text]", lambda value: alternating(turn["text"] for turn in value["log"])),
-    Layout(
-        "wizard-of-wikipedia", "Wizard of Wikipedia, whose wizard is read as the assistant", "chosen_topic dialog[]",
-        messages_at("dialog", each=said("speaker", "text", {f"{n}_{name}": role for n in (0, 1) for name, role in _OF_WIZARD})),
-    ),
-    Layout(
-        "abcd", "ABCD, with its agents' actions", "convo_id original[]",
-        messages_at("original", id="convo_id", each=lambda turn: tuple(elements(turn))),
-    ),
-    Layout(
-        "persona-candidates", "Persona-Chat with candidates, of which the last is the reply", "utterances[candidates,history]",
-        _persona_candidates, open_question=ask_who("every second message is scored"),
-    ),
-    Layout(
-        "topical-chat", "Topical-Chat", "content[agent,message]", messages_at("content", each=said("agent", "message")),
-        open_question=ask_who(),
-    ),
-    Layout(
-        "blended-skill-talk", "Blended Skill Talk",
-        "personas previous_utterance | personas free_messages | personas free_turker_utterance", _blended,
-        open_question=ask_who(),
-    ),
-    Layout(
-        "dailydialog", "DailyDialog", lambda value: _is_list_of(value["dialog"], str), messages_at("dialog"),
-        open_question=ask_who(),
-    ),
-    Layout(
-        "empathetic-dialogues", "EmpatheticDialogues, a message a row", "conv_id utterance speaker_idx",
-        message=lambda value: as_message(
-            f"speaker {value['speaker_idx']}", value["utterance"].replace("_comma_", ","), conversation=value["conv_id"]
-        ),
-        open_question=ask_who(),
-    ),
-    Layout(
-        "soda", "SODA", lambda value: _is_list_of(value["dialogue"], str) and _is_list_of(value["speakers"], str),
-        lambda value: [as_message(*one) for one in zip(elements(value["speakers"]), elements(value["dialogue"]), strict=True)],
-        open_question=ask_who(),
-    ),
-    Layout(
-        "parlai-conversations", "conversations that ParlAI saves",
-        lambda value: _is_list_of(value["dialog"][:1], list),
-        messages_at("dialog", fields=Fields("id", "text"), each=elements),
-    ),
-    Layout(
-        "parlai", "ParlAI's text", "parlai[]", messages_at("parlai"), rows=_parlai_lines,
-        open_question="is ParlAI's text, where people and models speak alike. Read it by --layout parlai: labels are scored",
-    ),
-    Layout(
-        "acute", "pairs of dialogues for ParlAI's ACUTE-Eval", "dialogue_dicts[]", _acute,
-        open_question="is a pair of dialogues (ACUTE-Eval). Read both by --layout acute: those to be evaluated are scored",
-    ),
+    Layout("wizard-of-wikipedia", "Wizard of Wikipedia, whose wizard is read as the assistant", "chosen_topic dialog[]",
+           messages_at("dialog", each=said(
+               "speaker", "text", {f"{n}_{name}": role for n in (0, 1) for name, role in _OF_WIZARD}))),
+    Layout("abcd", "ABCD, with its agents' actions", "convo_id original[]",
+           messages_at("original", id="convo_id", each=lambda turn: tuple(elements(turn)))),
+    Layout("persona-candidates", "Persona-Chat with candidates, of which the last is the reply",
+           "utterances[candidates,history]", _persona_candidates, open_question=ask_who("every second message is scored")),
+    Layout("topical-chat", "Topical-Chat", "content[agent,message]", messages_at("content", each=said("agent", "message")),
+           open_question=ask_who()),
+    Layout("blended-skill-talk", "Blended Skill Talk",
+           "personas previous_utterance | personas free_messages | personas free_turker_utterance", _blended,
+           open_question=ask_who()),
+    Layout("dailydialog", "DailyDialog", lambda value: _is_list_of(value["dialog"], str), messages_at("dialog"),
+           open_question=ask_who()),
+    Layout("empathetic-dialogues", "EmpatheticDialogues, a message a row", "conv_id utterance speaker_idx",
+           message=lambda value: as_message(f"speaker {value['speaker_idx']}", value["utterance"].replace("_comma_", ","),
+               conversation=value["conv_id"]), open_question=ask_who()),
+    Layout("soda", "SODA", lambda value: _is_list_of(value["dialogue"], str) and _is_list_of(value["speakers"], str),
+           lambda value: [as_message(*one)
+                          for one in zip(elements(value["speakers"]), elements(value["dialogue"]), strict=True)],
+           open_question=ask_who()),
+    Layout("parlai-conversations", "conversations that ParlAI saves", lambda value: _is_list_of(value["dialog"][:1], list),
+           messages_at("dialog", fields=Fields("id", "text"), each=elements)),
+    Layout("parlai", "ParlAI's text", "parlai[]", messages_at("parlai"), rows=_parlai_lines,
+        open_question="is ParlAI's text, where people and models speak alike. Read it by --layout parlai: labels are scored"),
+    Layout("acute", "pairs of dialogues for ParlAI's ACUTE-Eval", "dialogue_dicts[]", _acute,
+           open_question="is a pair of dialogues (ACUTE-Eval). Read both by --layout acute: those to be evaluated are scored"),
     Layout("coqa", "CoQA", "story questions answers", _coqa, open_question=_OF_A_PASSAGE),
-    Layout(
-        "quac", "QuAC", "qas[question,orig_answer]",
-        messages_at("qas", each=answered("question", "orig_answer.text")), open_question=_OF_A_PASSAGE,
-    ),
-    Layout(
-        "ultrachat", "UltraChat as it was first published", lambda value: _is_list_of(value["data"], str),
-        lambda value: alternating(list_at(value, "data")), open_question=_WITHOUT_SPEAKERS,
-    ),
-    Layout(
-        "oasst", "trees of OpenAssistant", "prompt{replies}",
-        lambda value: [logged_in(value, flat([value["prompt"]], "replies", "message_id"), "message_tree_id")],
-    ),
-    Layout(
-        "exchanges", "turns with a question and its answer each, as of Firefly, MOSS, XTuner or DialogStudio",
-        lambda value: bool(_of_halves(value)), _of_halves,
-    ),
-    Layout(
-        "marked-text", "texts with marks of who speaks: templates of chats, Baize, Guanaco, HH-RLHF",
-        lambda value: _marked(value) is not None, lambda value: _marked(value) or [],
-    ),
+    Layout("quac", "QuAC", "qas[question,orig_answer]", messages_at("qas", each=answered("question", "orig_answer.text")),
+           open_question=_OF_A_PASSAGE),
+    Layout("ultrachat", "UltraChat as it was first published", lambda value: _is_list_of(value["data"], str),
+           lambda value: alternating(list_at(value, "data")), open_question=_WITHOUT_SPEAKERS),
+    Layout("oasst", "trees of OpenAssistant", "prompt{replies}",
+           lambda value: [logged_in(value, flat([value["prompt"]], "replies", "message_id"), "message_tree_id")]),
+    Layout("exchanges", "turns with a question and its answer each, as of Firefly, MOSS, XTuner or DialogStudio",
+           lambda value: bool(_of_halves(value)), _of_halves),
+    Layout("marked-text", "texts with marks of who speaks: templates of chats, Baize, Guanaco, HH-RLHF",
+           lambda value: _marked(value) is not None, lambda value: _marked(value) or []),
     texts("dolly", "Dolly", "instruction", "response", "context"),
     texts("alpaca", "Alpaca", "instruction", "output", more="input"),
     texts("open-orca", "OpenOrca", "question", "response", "system_prompt"),
-    Layout(
-        "numbered", "columns user_1, assistant_1, user_2, ...", _has_numbered,
-        lambda value: [as_message(role, text) for _, role, text in _numbered(value) if text],
-    ),
-    Layout(
-        "numbered-turns", "columns turn_1, turn_2, ...",
-        lambda value: {name for _, name, _ in _numbered(value)} in ({name} for name in _TURNS),
-        lambda value: alternating(text for _, _, text in _numbered(value) if text), open_question=_WITHOUT_SPEAKERS,
-    ),
+    Layout("numbered", "columns user_1, assistant_1, user_2, ...", _has_numbered,
+           lambda value: [as_message(role, text) for _, role, text in _numbered(value) if text]),
+    Layout("numbered-turns", "columns turn_1, turn_2, ...",
+           lambda value: {name for _, name, _ in _numbered(value)} in ({name} for name in _TURNS),
+           lambda value: alternating(text for _, _, text in _numbered(value) if text), open_question=_WITHOUT_SPEAKERS),
 ]  # fmt: skip
 LAST = [
-    Layout(
-        "exchange-rows", "a question with its answer a row, with the id of their conversation",
-        lambda value: _is_row_of_chat(value) and _is_named_as_chat(value), message=_both_messages,
-    ),
-    Layout(
-        "exchange-rows", "a question with its answer a row, with the id of their conversation",
+    Layout("exchange-rows", "a question with its answer a row, with the id of their conversation",
+           lambda value: _is_row_of_chat(value) and _is_named_as_chat(value), message=_both_messages),
+    Layout("exchange-rows", "a question with its answer a row, with the id of their conversation",
         _is_row_of_chat, message=_both_messages,
         open_question="has a question and an answer that are texts, and the id of a conversation. Read rows of the same id as "
-        "one conversation by --layout exchange-rows, or each alone by --layout question-answer",
-    ),
+        "one conversation by --layout exchange-rows, or each alone by --layout question-answer"),
     Layout(
         "question-answer", "a question and an answer that are texts", lambda value: _fields_of_exchange(value)[1] is not None,
         _question_answer,
         open_question="has a question and an answer that are texts. Read it by --layout question-answer, or say which fields "
-        "they are by --columns context=NAME,response=NAME",
-    ),
+        "they are by --columns context=NAME,response=NAME"),
 ]  # fmt: skip

@@ -81,42 +81,31 @@ _OF_A_PROMPT = (
 )
 
 LAYOUTS = [
-    Layout(
-        "lm-eval-samples", "samples of lm-evaluation-harness", "doc_id arguments resps", _lm_eval, open_question=_OF_A_PROMPT
-    ),
+    Layout("lm-eval-samples", "samples of lm-evaluation-harness", "doc_id arguments resps", _lm_eval,
+           open_question=_OF_A_PROMPT),
     Layout("lighteval", "details of LightEval", "doc{query} model_response{text}", _lighteval, open_question=_OF_A_PROMPT),
     Layout("inspect", "samples of inspect_ai", "epoch messages input", messages_at("messages")),
     plain("tau-bench", "trajectories of tau-bench", "traj", id="task_id"),
     exchange_at("promptfoo", "results of promptfoo", "prompt.raw", "response.output", "vars"),
-    Layout(
-        name="openai-evals", about="logs of OpenAI's evals", read=_openai_event,
-        recognises=lambda value: has(value, "event_id", "type", "data") or {*value} in ({"spec"}, {"final_report"}),
-    ),
+    Layout(name="openai-evals", about="logs of OpenAI's evals", read=_openai_event,
+           recognises=lambda value: has(value, "event_id", "type", "data") or {*value} in ({"spec"}, {"final_report"})),
     exchange_at("wildbench", "answers of WildBench", "conversation_input", "output"),
     exchange_at("openai-eval-items", "items of OpenAI's hosted evals", "sample.input", "sample.output"),
-    Layout(
-        "simple-evals", "results of simple-evals", "convos[]",
-        lambda value: [Logged(one, None, len(one) - 1) for one in value["convos"]],
-    ),
-    Layout(
-        name="mt-bench", about="questions and answers of MT-Bench", recognises=_is_mt_bench, read=_mt_bench,
-        joined_by="question_id",
-        open_question="is of MT-Bench, whose questions and answers are files of their own. Put those of one model together, "
-        "cat question.jsonl MODEL.jsonl > both.jsonl, and read both.jsonl by --layout mt-bench",
-    ),
-    Layout(
-        "arena-hard", "answers of Arena-Hard",
-        lambda value: isinstance(value["messages"], list) and any(map(shape('content.answer""'), value["messages"])),
-        messages_at("messages", id="uid", each=lambda one: {**one, "content": at(one, "content.answer | content")}),
-    ),
+    Layout("simple-evals", "results of simple-evals", "convos[]",
+           lambda value: [Logged(one, None, len(one) - 1) for one in value["convos"]]),
+    Layout(name="mt-bench", about="questions and answers of MT-Bench", recognises=_is_mt_bench, read=_mt_bench,
+           joined_by="question_id",
+           open_question="is of MT-Bench, whose questions and answers are files of their own. Put those of one model together, "
+           "cat question.jsonl MODEL.jsonl > both.jsonl, and read both.jsonl by --layout mt-bench"),
+    Layout("arena-hard", "answers of Arena-Hard",
+           lambda value: isinstance(value["messages"], list) and any(map(shape('content.answer""'), value["messages"])),
+           messages_at("messages", id="uid", each=lambda one: {**one, "content": at(one, "content.answer | content")})),
     Layout("helm", "scenario_state.json of HELM", "instance request{} result.completions[]", _helm),
     Layout("opencompass", "predictions of OpenCompass", "origin_prompt prediction", _opencompass),
-    Layout(
-        "deepeval", "test cases of deepeval", 'actual_output"" | actualOutput""',
+    Layout("deepeval", "test cases of deepeval", 'actual_output"" | actualOutput""',
         lambda value: exchange(value["input"], at(value, "actualOutput | actual_output"), id_of(value)),
         open_question="has a question and an answer that are texts (test cases of deepeval). Read it by --layout deepeval: the "
-        "actual output is scored after the input",
-    ),
+        "actual output is scored after the input"),
     Layout("ragas", "samples of ragas with several turns", "user_input[]", messages_at("user_input")),
     texts("ragas", "samples of ragas", "user_input", "response"),
 ]  # fmt: skip

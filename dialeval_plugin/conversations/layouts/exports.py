@@ -137,9 +137,8 @@ def _answers_chosen(messages: list[Any], blocks: Mapping[object, list[Any]]) -> 
 
 
 def _cursor(value: Value) -> list[Logged]:
-    bubbles = value.get("conversation") or [
-        {**one, **(value.get("conversationMap") or {})[one["bubbleId"]]} for one in value["fullConversationHeadersOnly"]
-    ]
+    by_id, headers = value.get("conversationMap") or {}, value.get("fullConversationHeadersOnly")
+    bubbles = value.get("conversation") or [{**one, **by_id[one["bubbleId"]]} for one in elements(headers)]
     return [Logged([_cursor_message(one) for one in bubbles], value["composerId"])]
 
 
@@ -266,106 +265,72 @@ def _aider_rows(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
 _DEEPSEEK = "DeepSeek's export, or a chat as its page has it"
 
 LAYOUTS = [
-    Layout(
-        "deepseek", _DEEPSEEK, lambda value: any(at(one, "message.fragments") for one in value["mapping"].values()),
-        _mapped(_deepseek),
-    ),
+    Layout("deepseek", _DEEPSEEK, lambda value: any(at(one, "message.fragments") for one in value["mapping"].values()),
+           _mapped(_deepseek)),
     Layout("deepseek", _DEEPSEEK, "data.biz_data.chat_messages[]", _deepseek_session),
     Layout("chatgpt", "conversations.json of ChatGPT's export", "mapping{}", _mapped(_chatgpt)),
     plain("claude", "conversations.json of Claude's export", "chat_messages", each=_in_content),
     Layout("open-webui", "the exports of Open WebUI and of Qwen Chat", "chat{history} | chat.messages[role]", _open_webui),
     # AI Studio writes an attached file as a chunk without a text.
     plain("ai-studio", "Google AI Studio", "chunkedPrompt.chunks", each=lambda chunk: {"text": None, **chunk}),
-    Layout(
-        "gemini-activity", "MyActivity.json of Gemini or Bard, a request and its answer a row", message=_takeout_activity,
-        recognises=lambda value: has(value, "title", "time") and any(name in value["header"] for name in ("Gemini", "Bard")),
-    ),
+    Layout("gemini-activity", "MyActivity.json of Gemini or Bard, a request and its answer a row", message=_takeout_activity,
+           recognises=lambda value: has(value, "title", "time")
+           and any(name in value["header"] for name in ("Gemini", "Bard"))),
     plain("gemini-takeout", "a conversation of Gemini in Google Takeout", "conversation_turns", each=_takeout_turn),
-    Layout(
-        "copilot", "the activity of Microsoft Copilot, a table with a message a row",
-        "Author Conversation Message | Author ChatName MessageContent CreatedAt",
-        message=said("Author", "Message | MessageContent", _USERS, otherwise=ASSISTANT, timestamp="Time | CreatedAt",
-                     conversation="Conversation | ChatName"),
-    ),
+    Layout("copilot", "the activity of Microsoft Copilot, a table with a message a row",
+           "Author Conversation Message | Author ChatName MessageContent CreatedAt",
+           message=said("Author", "Message | MessageContent", _USERS, otherwise=ASSISTANT, timestamp="Time | CreatedAt",
+               conversation="Conversation | ChatName")),
     plain("character-ai", "a chat of Character.AI", "turns", "author", "candidates", each=_character_ai),
-    plain(
-        "character-ai", "a chat of Character.AI", "msgs", "src",
-        each=said("src.is_human", "text", {True: USER}, otherwise=ASSISTANT, only=("is_alternative", {False, None})),
-    ),
-    Layout(
-        "cline-ui", "ui_messages.json of Cline or Roo Code", 'ts type"" say"" | ts type"" ask""',
-        message=said("say", "text", {"task": USER, "user_feedback": USER, "text": ASSISTANT, "completion_result": ASSISTANT},
-                     otherwise="event", timestamp="ts"),
-        open_question="is what the window of Cline or Roo Code showed, where the task may look like an answer. Read "
-        "api_conversation_history.json, which is next to it",
-    ),
+    plain("character-ai", "a chat of Character.AI", "msgs", "src",
+          each=said("src.is_human", "text", {True: USER}, otherwise=ASSISTANT, only=("is_alternative", {False, None}))),
+    Layout("cline-ui", "ui_messages.json of Cline or Roo Code", 'ts type"" say"" | ts type"" ask""',
+           message=said("say", "text", {"task": USER, "user_feedback": USER, "text": ASSISTANT, "completion_result": ASSISTANT},
+                        otherwise="event", timestamp="ts"),
+           open_question="is what the window of Cline or Roo Code showed, where the task may look like an answer. Read "
+           "api_conversation_history.json, which is next to it"),
     plain("cody", "chats of Cody", "interactions", "humanMessage", each=answered("humanMessage.text", "assistantMessage.text")),
     plain("big-agi", "chats of big-AGI", "messages", "role", "fragments", each=_big_agi),
     plain("zed", "a thread of Zed", "messages", "User", each=_zed),
-    Layout(
-        "amazon-q", "chats of the command lines of Amazon Q and Kiro",
-        lambda value: has(value["history"][0]["user"], "content") and "assistant" in value["history"][0],
-        messages_at("history", each=answered("user.content.Prompt.prompt", "assistant.Response.content")),
-    ),
-    plain(
-        "codex", "a thread of Codex's app server", "thread.turns", "items", id="thread.id",
-        each=lambda turn: list(map(_codex_item, turn["items"])),
-    ),
-    Layout(
-        "perplexity", "a thread of Perplexity", "entries[query] | entries[query_str]", messages_at("entries", each=_perplexity)
-    ),
-    plain(
-        "grok", "a conversation of Grok's export", "responses", "response", id="conversation.id",
-        each=said("response.sender", "response.message", _USERS, otherwise=ASSISTANT, id="response._id",
-                  parent="response.parent_response_id", created_at="response.create_time"),
-    ),
-    plain(
-        "chatgpt-exporter", "a chat of ChatGPT Exporter", "messages", "role", "say",
-        each=said("role", "say", {"Prompt": USER, "Response": ASSISTANT}),
-    ),
+    Layout("amazon-q", "chats of the command lines of Amazon Q and Kiro",
+           lambda value: has(value["history"][0]["user"], "content") and "assistant" in value["history"][0],
+           messages_at("history", each=answered("user.content.Prompt.prompt", "assistant.Response.content"))),
+    plain("codex", "a thread of Codex's app server", "thread.turns", "items", id="thread.id",
+          each=lambda turn: list(map(_codex_item, turn["items"]))),
+    Layout("perplexity", "a thread of Perplexity", "entries[query] | entries[query_str]",
+           messages_at("entries", each=_perplexity)),
+    plain("grok", "a conversation of Grok's export", "responses", "response", id="conversation.id",
+          each=said("response.sender", "response.message", _USERS, otherwise=ASSISTANT, id="response._id",
+              parent="response.parent_response_id", created_at="response.create_time")),
+    plain("chatgpt-exporter", "a chat of ChatGPT Exporter", "messages", "role", "say",
+          each=said("role", "say", {"Prompt": USER, "Response": ASSISTANT})),
     Layout("aider", "a history of aider", rows=_aider_rows, message=lambda value: value),
-    Layout(
-        "chatbox", "a backup of Chatbox", "__exported_items",
-        lambda value: (
-            Logged([_chatbox(message) for message in session["messages"]], session.get("id"))
-            for name, session in value.items() if name.startswith("session:")
-        ),
-    ),
+    Layout("chatbox", "a backup of Chatbox", "__exported_items",
+           lambda value: (Logged([_chatbox(message) for message in session["messages"]], session.get("id"))
+                          for name, session in value.items() if name.startswith("session:"))),
     plain("chatbox", "a session of Chatbox, or messages of UiPath", "messages", "role", "contentParts", each=_chatbox),
     Layout("librechat", "LibreChat's export", "messagesTree[] | messages[isCreatedByUser]", _librechat),
     Layout("llama.cpp", "the export of llama.cpp's web page", "conv{} messages[]", messages_at("messages", id="conv.id")),
-    Layout(
-        "chatbot-ui", "Chatbot UI's export", "history[messages]",
-        lambda value: [Logged(elements(one["messages"]), one.get("id")) for one in value["history"]],
-    ),
-    Layout(
-        "text-generation-webui", "a chat of text-generation-webui", "internal[] visible[] | data[] data_visible[]",
-        lambda value: [
-            one for one in alternating(text for pair in value.get("internal") or value["data"] for text in elements(pair))
-            if one["content"] != _NO_REQUEST
-        ],
-    ),
+    Layout("chatbot-ui", "Chatbot UI's export", "history[messages]",
+           lambda value: [Logged(elements(one["messages"]), one.get("id")) for one in value["history"]]),
+    Layout("text-generation-webui", "a chat of text-generation-webui", "internal[] visible[] | data[] data_visible[]",
+           lambda value: [
+               one for one in alternating(text for pair in value.get("internal") or value["data"] for text in elements(pair))
+               if one["content"] != _NO_REQUEST
+           ]),
     Layout("koboldcpp", "a saved story of KoboldCpp", "gamestarted prompt actions[]", _koboldcpp),
     plain("lm-studio", "a conversation of LM Studio", "messages", "versions", each=_lm_studio),
-    Layout(
-        "sillytavern", "a chat of SillyTavern, a message a row", "mes is_user | user_name character_name", message=_sillytavern
-    ),
-    Layout(
-        "message-tree", "messages that contain their answers", "role content children[id]",
-        message=lambda value: [
-            {**one, "conversation": value.get("conversation_id") or value["id"]} for one in flat([value], "children", "id")
-        ],
-    ),
+    Layout("sillytavern", "a chat of SillyTavern, a message a row", "mes is_user | user_name character_name",
+           message=_sillytavern),
+    Layout("message-tree", "messages that contain their answers", "role content children[id]",
+           message=lambda value: [{**one, "conversation": value.get("conversation_id") or value["id"]}
+                                  for one in flat([value], "children", "id")]),
     Layout("cherry-studio", "a backup of Cherry Studio", "indexedDB.topics[]", _cherry_studio),
     Layout("cursor", "a composer of Cursor", "composerId conversation | composerId conversationMap", _cursor),
     plain("cursor-tabs", "a chat tab of Cursor", "bubbles", "type", id="tabId", each=_cursor_message),
     plain("vscode-chat", "a chat with Copilot in VS Code", "requests", "message", each=_vscode),
-    Layout(
-        "claude-code", "a session of Claude Code, a message a row", message=_claude_code,
-        recognises=" | ".join(f'type"" {names}' for names in _OF_A_SESSION),
-    ),
-    Layout(
-        "codex", "a rollout of Codex, an item a row", message=_codex,
-        recognises=lambda value: value["type"] in _ROLLOUT_ROWS and has(value["payload"]),
-    ),
+    Layout("claude-code", "a session of Claude Code, a message a row", message=_claude_code,
+           recognises=" | ".join(f'type"" {names}' for names in _OF_A_SESSION)),
+    Layout("codex", "a rollout of Codex, an item a row", message=_codex,
+           recognises=lambda value: value["type"] in _ROLLOUT_ROWS and has(value["payload"])),
 ]  # fmt: skip

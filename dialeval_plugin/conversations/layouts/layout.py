@@ -349,11 +349,8 @@ def exchange(request: Any, answer: Any, id: object) -> list[Logged]:
             "has a request or an answer that is no chat. Give each as a text, messages, or in a field 'question' or 'answer'. "
             "Or say which fields hold them by --columns context=NAME,response=NAME"
         )
-    if (
-        before
-        and len(answers) > len(before)
-        and all(_content(one) == _content(other) for one, other in zip(before, answers, strict=False))
-    ):
+    are_repeated = (_content(one) == _content(other) for one, other in zip(before, answers, strict=False))
+    if before and len(answers) > len(before) and all(are_repeated):
         answers = answers[len(before) :]
     return [Logged([*before, *answers], id, len(before))]
 

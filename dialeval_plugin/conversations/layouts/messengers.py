@@ -70,6 +70,8 @@ _MATRIX_QUOTE = re.compile(r"(?:> [^\n]*\n)+\n")
 """The quotation of the message that is answered, which Matrix writes before the answer."""
 _RULE = re.compile(r"\n-{3,}\s*\Z")
 """A line that Markdown's exports draw after a message."""
+_TIME_LINE = re.compile(rf"\n\s*[\[(_*]+(?:\w+: *)?(?:{_DAY}[ T,]*)?{_TIME}[\])_*]+\s*\Z")
+"""The time of a message on a line of its own."""
 _FIRST_LINE = re.compile(r"[^\n]*\n?")
 _CUE = re.compile(r"(?:\d+:)?\d\d:\d\d[.,]\d{3} --> ")
 """The times of a subtitle (SubRip, WebVTT)."""
@@ -170,7 +172,8 @@ def _style(mark: re.Match[str]) -> str:
 
 
 def _transcribed(role: str, texts: list[str]) -> Value:
-    return {"role": USER if role in ("you", "me") else role or "heading", "content": _RULE.sub("", "".join(texts)).strip()}
+    text = _TIME_LINE.sub("", _RULE.sub("", "".join(texts))).strip()
+    return {"role": USER if role in ("you", "me") else role or "heading", "content": text}
 
 
 def _is_slack(value: object) -> bool:
@@ -273,22 +276,14 @@ def _skype(message: Any) -> Any:
 _of_people: Callable[..., Layout] = functools.partial(Layout, open_question=ask_who())
 """A layout of a chat without a known assistant, which the user must name."""
 LAYOUTS = [
-    _of_people(
-        "discord", "DiscordChatExporter's JSON", "guild channel messages",
-        messages_at("messages", id="channel.id", each=_discord_message), open_question=ask_who(_BOTS),
-    ),
-    _of_people(
-        "meta", "Instagram's or Messenger's export", "participants messages[sender_name]",
-        messages_at("messages", id="thread_path", each=_meta_message),
-    ),
-    Layout(
-        "telegram", "Telegram's export, of a chat or of all", read=_telegram,
-        recognises=lambda value: isinstance(value["messages"], list) and value["type"].endswith(_TELEGRAM),
-    ),
-    Layout(
-        "transcript", "a text whose lines begin with roles: `User:`, `Assistant:`",
-        rows=transcript_rows, message=lambda value: value,
-    ),
+    _of_people("discord", "DiscordChatExporter's JSON", "guild channel messages",
+               messages_at("messages", id="channel.id", each=_discord_message), open_question=ask_who(_BOTS)),
+    _of_people("meta", "Instagram's or Messenger's export", "participants messages[sender_name]",
+               messages_at("messages", id="thread_path", each=_meta_message)),
+    Layout("telegram", "Telegram's export, of a chat or of all", read=_telegram,
+           recognises=lambda value: isinstance(value["messages"], list) and value["type"].endswith(_TELEGRAM)),
+    Layout("transcript", "a text whose lines begin with roles: `User:`, `Assistant:`", rows=transcript_rows,
+           message=lambda value: value),
     _of_people("whatsapp", "WhatsApp's export, a text", rows=_text_rows("whatsapp"), message=_whatsapp),
     *(
         _of_people(name, about, rows=_text_rows(name), message=_of_text, told_by=told_by)
@@ -299,42 +294,26 @@ LAYOUTS = [
             ("names", "a text whose messages begin with names, `Ann: Hi.`", "speaker again"),
         )
     ),
-    _of_people(
-        "mattermost", "Mattermost's export, a post a row", message=_mattermost,
-        recognises=lambda value: value == {"type": "version", "version": 1} or has(value[value["type"]], "message", "user"),
-    ),
-    _of_people(
-        "mattermost", "posts of a channel of Mattermost's API", "order[] posts{}",
-        lambda value: [
-            as_message("service" if one.get("type") else one["user_id"], one["message"], timestamp=one["create_at"])
-            for one in value["posts"].values()
-        ],
-    ),
+    _of_people("mattermost", "Mattermost's export, a post a row", message=_mattermost,
+               recognises=lambda value: value == {"type": "version", "version": 1}
+               or has(value[value["type"]], "message", "user")),
+    _of_people("mattermost", "posts of a channel of Mattermost's API", "order[] posts{}",
+               lambda value: [
+                   as_message("service" if one.get("type") else one["user_id"], one["message"], timestamp=one["create_at"])
+                   for one in value["posts"].values()]),
     _of_people("skype", "Skype's export", "MessageList[]", messages_at("MessageList", each=_skype)),
-    _of_people(
-        "wechat", "messages of WeChat's data base, a table", "StrContent IsSender Type",
-        message=lambda value: as_message(
-            "me" if str(value["IsSender"]) == "1" else value.get("Sender") or "them",
-            value["StrContent"] if str(value["Type"]) == "1" else None,
-            conversation=value.get("StrTalker") or value.get("TalkerId"), timestamp=value.get("CreateTime"),
-        ),
-    ),
+    _of_people("wechat", "messages of WeChat's data base, a table", "StrContent IsSender Type",
+               message=lambda value: as_message("me" if str(value["IsSender"]) == "1" else value.get("Sender") or "them",
+                   value["StrContent"] if str(value["Type"]) == "1" else None,
+                   conversation=value.get("StrTalker") or value.get("TalkerId"), timestamp=value.get("CreateTime"))),
     _of_people("slack", "Slack's export or API", _is_slack, message=_slack_message, open_question=ask_who(_THREADS)),
-    _of_people(
-        "signal", "messages of Signal's desktop, sigexport or signal-cli, one a row",
-        "conversationId body type sent_at | sender body date reactions | envelope{source,timestamp}", message=_signal,
-    ),
+    _of_people("signal", "messages of Signal's desktop, sigexport or signal-cli, one a row",
+               "conversationId body type sent_at | sender body date reactions | envelope{source,timestamp}", message=_signal),
     _of_people("imessage", "messages of iMessage, one a row", "is_from_me text", message=_imessage),
-    _of_people(
-        "teams", "messages of Microsoft Teams from Graph's API", "value[messageType,body]",
-        messages_at("value", each=_teams_message), open_question=ask_who(_BOTS),
-    ),
-    _of_people(
-        "matrix", "Element's export of a Matrix room", "messages[event_id,sender,content]",
-        messages_at("messages", each=_matrix_message),
-    ),
-    _of_people(
-        "deepgram", "utterances in Deepgram's transcript", "results.utterances[speaker,transcript]",
-        messages_at("results.utterances", each=said("speaker", "transcript", timestamp="start")),
-    ),
+    _of_people("teams", "messages of Microsoft Teams from Graph's API", "value[messageType,body]",
+               messages_at("value", each=_teams_message), open_question=ask_who(_BOTS)),
+    _of_people("matrix", "Element's export of a Matrix room", "messages[event_id,sender,content]",
+               messages_at("messages", each=_matrix_message)),
+    _of_people("deepgram", "utterances in Deepgram's transcript", "results.utterances[speaker,transcript]",
+               messages_at("results.utterances", each=said("speaker", "transcript", timestamp="start"))),
 ]  # fmt: skip

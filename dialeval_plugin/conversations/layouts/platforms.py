@@ -14,7 +14,7 @@ from typing import Any
 
 from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, Fields, at, plain_text
 
-from .layout import Layout, Logged, Value, answered, as_message, has, id_of, list_at, plain, said
+from .layout import Layout, Logged, Value, answered, as_message, has, id_of, list_at, messages_at, plain, said
 
 _INTERCOM = {"user": USER, "lead": USER, "contact": USER, "bot": ASSISTANT, "admin": "agent", "team": "agent"}
 _CHATWOOT = {0: USER, 1: ASSISTANT, 2: "event", 3: ASSISTANT, "incoming": USER, "outgoing": ASSISTANT, "activity": "event",
@@ -118,135 +118,79 @@ _activity = said(
 _BOT_FRAMEWORK = "Microsoft's Bot Framework or Copilot Studio"
 
 LAYOUTS = [
-    Layout(
-        "rasa", "a tracker of Rasa", "events[event]", _rasa,
-        open_question="is a tracker of Rasa, which holds all sessions of a user. Read each as a conversation by --layout rasa",
-    ),
-    Layout(
-        "botpress", "messages of Botpress", "direction payload{}",
-        message=said(
-            "direction", "payload.text | payload.markdown", {"incoming": USER}, otherwise=ASSISTANT,
-            only=("type", {"text", "choice", "markdown", None}), conversation="conversationId | threadId",
-            timestamp="createdAt | createdOn",
-        ),
-    ),
-    Layout(
-        "voiceflow", "a transcript of Voiceflow, a trace a row", "turnID type format payload{}",
-        message=said(
-            "type",
-            "payload.payload.query | payload.payload.label | payload.payload.message | payload.message | payload.payload",
-            {"request": USER}, otherwise=ASSISTANT, only=("type", {"request", "text", "speak"}),
-        ),
-    ),
-    plain(
-        "voiceflow", "a transcript of Voiceflow", "transcript.logs", "type", "data", id="transcript.id",
-        each=said("type", "data.payload.message | data.payload.query | data.payload", {"action": USER, "trace": ASSISTANT},
-                  only=("data.type", {"text", "speak", "intent"}), timestamp="createdAt"),
-    ),
-    plain(
-        "ccai", "Google's Contact Center AI", "transcript.transcriptSegments",
-        each=said("segmentParticipant.role | segment_participant.role", "text"),
-    ),
-    Layout(
-        "dialogflow", "answers of Dialogflow to what users said, one a row", "queryResult{}",
-        message=answered(
-            "queryResult.queryText | queryResult.text", "queryResult.fulfillmentText | queryResult.responseMessages",
-            conversation="session",
-        ),
-    ),
-    Layout(
-        "lex", "conversation logs of Amazon Lex, a request a row", "inputTranscript sessionId",
-        message=answered(
-            "inputTranscript", "messages | botResponse | message", conversation="sessionId", timestamp="timestamp"
-        ),
-    ),
-    Layout(
-        "watson", "logs of Watson Assistant, a request a row", "request.input{} response.output{}",
-        message=answered(
-            "request.input.text", "response.output.text | response.output.generic", timestamp="request_timestamp",
-            conversation="session_id | response.context.conversation_id | request.context.conversation_id",
-        ),
-    ),
+    Layout("rasa", "a tracker of Rasa", "events[event]", _rasa,
+        open_question="is a tracker of Rasa, which holds all sessions of a user. Read each as a conversation by --layout rasa"),
+    Layout("botpress", "messages of Botpress", "direction payload{}",
+           message=said("direction", "payload.text | payload.markdown", {"incoming": USER}, otherwise=ASSISTANT,
+                        only=("type", {"text", "choice", "markdown", None}), conversation="conversationId | threadId",
+                        timestamp="createdAt | createdOn")),
+    Layout("voiceflow", "a transcript of Voiceflow, a trace a row", "turnID type format payload{}",
+           message=said("type",
+               "payload.payload.query | payload.payload.label | payload.payload.message | payload.message | payload.payload",
+               {"request": USER}, otherwise=ASSISTANT, only=("type", {"request", "text", "speak"}))),
+    plain("voiceflow", "a transcript of Voiceflow", "transcript.logs", "type", "data", id="transcript.id",
+          each=said("type", "data.payload.message | data.payload.query | data.payload", {"action": USER, "trace": ASSISTANT},
+              only=("data.type", {"text", "speak", "intent"}), timestamp="createdAt")),
+    plain("ccai", "Google's Contact Center AI", "transcript.transcriptSegments",
+          each=said("segmentParticipant.role | segment_participant.role", "text")),
+    Layout("dialogflow", "answers of Dialogflow to what users said, one a row", "queryResult{}",
+           message=answered("queryResult.queryText | queryResult.text",
+               "queryResult.fulfillmentText | queryResult.responseMessages", conversation="session")),
+    Layout("lex", "conversation logs of Amazon Lex, a request a row", "inputTranscript sessionId",
+           message=answered("inputTranscript", "messages | botResponse | message", conversation="sessionId",
+               timestamp="timestamp")),
+    Layout("watson", "logs of Watson Assistant, a request a row", "request.input{} response.output{}",
+           message=answered("request.input.text", "response.output.text | response.output.generic",
+               timestamp="request_timestamp",
+               conversation="session_id | response.context.conversation_id | request.context.conversation_id")),
     Layout("connect", "transcripts of Amazon Connect's Contact Lens", "Transcript[ParticipantId]", _connect),
-    plain("retell", "calls of Retell", "transcript_with_tool_calls", id="call_id"),
-    plain("retell", "calls of Retell", "transcript_object", id="call_id"),
+    Layout("retell", "calls of Retell", "transcript_with_tool_calls[] | transcript_object[]",
+           messages_at("transcript_with_tool_calls | transcript_object", id="call_id")),
     plain("vapi", "calls of Vapi", "artifact.messages"),
     Layout("intercom", "a conversation of Intercom", "source conversation_parts.conversation_parts[]", _intercom),
     Layout("zendesk", "a ticket of Zendesk with its comments", "comments[author_id,body]", _zendesk),
-    Layout(
-        "chatwoot", "a conversation of Chatwoot", "message_type content sender created_at",
-        message=said("message_type", "content", _CHATWOOT, timestamp="created_at", note="private"),
-    ),
+    Layout("chatwoot", "a conversation of Chatwoot", "message_type content sender created_at",
+           message=said("message_type", "content", _CHATWOOT, timestamp="created_at", note="private")),
     Layout("livechat", "a chat of LiveChat", "threads[events] users[id,type]", _livechat),
-    plain(
-        "freshchat", "a conversation of Freshchat", "messages", "message_parts", "actor_type",
-        each=said("actor_type", "message_parts", only=("message_type", {"normal", None}), timestamp="created_time"),
-    ),
-    plain(
-        "zendesk-chat", "a chat of Zendesk", "history", "type", "channel",
-        each=said("sender_type | name", "msg", {"Trigger": "event"}, only=("type", {"chat.msg"}), timestamp="timestamp"),
-    ),
+    plain("freshchat", "a conversation of Freshchat", "messages", "message_parts", "actor_type",
+          each=said("actor_type", "message_parts", only=("message_type", {"normal", None}), timestamp="created_time")),
+    plain("zendesk-chat", "a chat of Zendesk", "history", "type", "channel",
+          each=said("sender_type | name", "msg", {"Trigger": "event"}, only=("type", {"chat.msg"}), timestamp="timestamp")),
     plain("gorgias", "a ticket of Gorgias", "messages", "from_agent", "body_text", fields=Fields(None, "body_text")),
-    plain(
-        "front", "messages of a conversation of Front", "_results", "is_inbound", "text",
-        each=said("is_inbound", "text", {True: USER, False: "agent"}, timestamp="created_at"),
-    ),
-    plain(
-        "tawk", "a chat of tawk.to", "chat.messages", "sender", "msg",
-        each=said("sender.t", "msg", {"v": USER, "a": "agent", "s": "event"}, timestamp="time"),
-    ),
+    plain("front", "messages of a conversation of Front", "_results", "is_inbound", "text",
+          each=said("is_inbound", "text", {True: USER, False: "agent"}, timestamp="created_at")),
+    plain("tawk", "a chat of tawk.to", "chat.messages", "sender", "msg",
+          each=said("sender.t", "msg", {"v": USER, "a": "agent", "s": "event"}, timestamp="time")),
     plain("hume", "chats of Hume's voices", "events_page", "role", "message_text", each=said("role", "message_text")),
-    Layout(
-        "genesys", "transcripts of Genesys Cloud", "transcripts[phrases]",
-        lambda value: [
-            Logged(list(map(_phrase, part["phrases"])), value.get("conversationId")) for part in value["transcripts"]
-        ],
-    ),
+    Layout("genesys", "transcripts of Genesys Cloud", "transcripts[phrases]",
+           lambda value: [Logged(list(map(_phrase, part["phrases"])), value.get("conversationId"))
+                          for part in value["transcripts"]]),
     plain("fastgpt", "a chat of FastGPT", "data.list", "obj", "value", each=said("obj", "value")),
-    plain(
-        "coze", "messages of Coze", "data", "role", "content_type",
-        each=said("role", "content", only=("type", {"question", "answer"}), timestamp="created_at"),
-    ),
-    plain(
-        "chainlit", "a thread of Chainlit", "steps", "type", "output",
-        each=said("type", "output", only=("type", {"user_message", "assistant_message", "system_message"})),
-    ),
-    plain(
-        "drift", "a conversation of Drift", "data.messages", "author", "body",
-        each=said("author.type", "body", {"contact": USER, "user": "agent"}, timestamp="createdAt"),
-    ),
-    plain(
-        "kore", "messages of Kore.ai", "messages", "type", "components",
-        each=lambda one: as_message(
-            {"incoming": USER, "outgoing": ASSISTANT}[one["type"]],
-            "\n".join(text for part in one["components"] if (text := at(part, "data.text"))), timestamp=one.get("createdOn"),
-        ),
-    ),
+    plain("coze", "messages of Coze", "data", "role", "content_type",
+          each=said("role", "content", only=("type", {"question", "answer"}), timestamp="created_at")),
+    plain("chainlit", "a thread of Chainlit", "steps", "type", "output",
+          each=said("type", "output", only=("type", {"user_message", "assistant_message", "system_message"}))),
+    plain("drift", "a conversation of Drift", "data.messages", "author", "body",
+          each=said("author.type", "body", {"contact": USER, "user": "agent"}, timestamp="createdAt")),
+    plain("kore", "messages of Kore.ai", "messages", "type", "components",
+          each=lambda one: as_message({"incoming": USER, "outgoing": ASSISTANT}[one["type"]],
+              "\n".join(text for part in one["components"] if (text := at(part, "data.text"))),
+              timestamp=one.get("createdOn"))),
     Layout("twilio", "text messages of Twilio, one a row", "sid from to body direction", message=_twilio),
-    plain(
-        "twilio-conversations", "messages of a conversation of Twilio", "messages", "conversation_sid", "author", "body",
-        fields=Fields("author", "body"),
-    ),
-    plain(
-        "hubspot", "a thread of HubSpot's inbox", "results", "conversationsThreadId", "type",
-        each=said("direction", "text", {"INCOMING": USER, "OUTGOING": "agent", None: "event"}, only=("type", {"MESSAGE"}),
-                  timestamp="createdAt"),
-    ),
+    plain("twilio-conversations", "messages of a conversation of Twilio", "messages", "conversation_sid", "author", "body",
+          fields=Fields("author", "body")),
+    plain("hubspot", "a thread of HubSpot's inbox", "results", "conversationsThreadId", "type",
+          each=said("direction", "text", {"INCOMING": USER, "OUTGOING": "agent", None: "event"}, only=("type", {"MESSAGE"}),
+              timestamp="createdAt")),
     Layout("freshdesk", "a ticket of Freshdesk with its conversations", "conversations[body_text,incoming]", _freshdesk),
     plain("help-scout", "a conversation of Help Scout", "_embedded.threads", "type", "body", each=_helpscout),
-    plain(
-        "salesforce", "entries of a conversation of Salesforce", "conversationEntries", "sender", "entryPayload",
-        each=said("sender.role", "entryPayload.abstractMessage.staticContent.text", {"EndUser": USER, "Chatbot": ASSISTANT}),
-    ),
-    plain(
-        "liveperson", "conversations of LivePerson", "messageRecords", "messageData", id="info.conversationId",
-        each=said("sentBy", "messageData.msg.text", {"Consumer": USER, "Agent": "agent"}, timestamp="timeL"),
-    ),
+    plain("salesforce", "entries of a conversation of Salesforce", "conversationEntries", "sender", "entryPayload",
+          each=said("sender.role", "entryPayload.abstractMessage.staticContent.text", {"EndUser": USER, "Chatbot": ASSISTANT})),
+    plain("liveperson", "conversations of LivePerson", "messageRecords", "messageData", id="info.conversationId",
+          each=said("sentBy", "messageData.msg.text", {"Consumer": USER, "Agent": "agent"}, timestamp="timeL")),
     plain("bland", "calls of Bland", "transcripts", "user", "text", id="call_id", fields=Fields("user", "text")),
     Layout("cohere", "requests of Cohere's API, with the answer", "chat_history[] message | chat_history[] text", _cohere),
-    Layout(
-        "bot-framework", _BOT_FRAMEWORK, message=_activity,
-        recognises=lambda value: "channelId" in value and (value["type"] != "message" or has(value.get("from"))),
-    ),
+    Layout("bot-framework", _BOT_FRAMEWORK, message=_activity,
+           recognises=lambda value: "channelId" in value and (value["type"] != "message" or has(value.get("from")))),
     plain("bot-framework", _BOT_FRAMEWORK, "activities", "type", each=_activity),
 ]  # fmt: skip

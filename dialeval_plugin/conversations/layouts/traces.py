@@ -204,16 +204,12 @@ LAYOUTS = [
     exchange_at("mlflow-table", "MLflow's traces in a table", "request", "response", "trace_id", "state"),
     plain("azure-evaluation", "conversations of Azure's evaluation", "conversation.messages"),
     Layout(name="mlflow", about="traces of MLflow", recognises="info{} data{spans} | info{} data{request}", read=_mlflow),
-    Layout(
-        name="openrouter", about="chats of OpenRouter", read=_openrouter,
-        recognises=lambda value: str(value.get("version")).startswith("orpg.") and has(value.get("items")),
-    ),
-    Layout(
-        "adot", "bodies of AWS's ADOT", "body.input.messages[] body.output.messages[]",
-        lambda value: exchange(value["body"]["input"]["messages"], value["body"]["output"]["messages"][-1:], id_of(value)),
-        open_question="is a record of ADOT, whose output may repeat what was said before. Read it by --layout adot: of the "
-        "output the last message is scored",
-    ),
+    Layout(name="openrouter", about="chats of OpenRouter", read=_openrouter,
+           recognises=lambda value: str(value.get("version")).startswith("orpg.") and has(value.get("items"))),
+    Layout("adot", "bodies of AWS's ADOT", "body.input.messages[] body.output.messages[]",
+           lambda value: exchange(value["body"]["input"]["messages"], value["body"]["output"]["messages"][-1:], id_of(value)),
+           open_question="is a record of ADOT, whose output may repeat what was said before. Read it by --layout adot: of the "
+           "output the last message is scored"),
     Layout("otlp", "spans of OpenTelemetry's collector", "resourceSpans[]", _otlp_spans),
     Layout("otlp-events", "events of OpenTelemetry's collector", "resourceLogs[]", _otlp_events),
     Layout("spans", "spans of OpenTelemetry, Phoenix and MLflow", _is_span, lambda value: [_span(value)]),
