@@ -170,9 +170,8 @@ ROLES = "|".join(
 PREFIX = re.compile(rf"\s*(?:\*\*|\[|<)?({ROLES})(?:\*\*|\]|>)?\s*[:：](?:\*\*)?\s*", re.IGNORECASE)
 _NAMED = re.compile(r"\s*([A-Z][\w.'-]{0,20}(?: [\w.'-]{1,20}){0,2})(?: ?[(\[][\d:. APM-]+[)\]])?: ")
 OWN_TAG = re.compile(r"\A\s*(?:\*\*|\[|<\|?)?(?:assistant|chatbot|bot)(?:\]:?|\|?>:?|(?:\*\*)?:(?:\*\*)?)\s+", re.IGNORECASE)
-"""A name, or the assistant's own role, before a text."""
 _CLOCK = re.compile(r"\s*\[(?=[^\]]*\d[:.]\d\d)[\d/.:,T+ APM-]+Z?\]:?\s+")
-"""The time of a message before its text."""
+"""A name, the assistant's own role, or the time of a message, before its text."""
 _DIALOGUE = re.compile(r"(?:\A\s*|\n\n[ \t]*)(Human|Assistant|AI):\s*")
 _MARKED = tuple(
     map(

@@ -35,7 +35,7 @@ _INDEXES = (
 _REPLIES = ("reply_to_message_id", "reply_to", "replyTo", "in_reply_to", "reply_to_id")
 _SPEAKERS = ("role", "from", "sender", "author", "speaker", "user")
 _NOT_OF_A_MESSAGE = re.compile(
-    r"(?i)updat|edit|modif|delet|read|deliver|expir|end|finish|clos|birth|due|open|id$|phone|number|user"
+    r"(?i)update|edit|modif|delete|read|deliver|expir|end|finish|close|birth|due|open|id$|phone|number|user"
 )
 """In names of other times than that of a message, and of other numbers."""
 _TIMES = (

@@ -484,7 +484,10 @@ def _unknown(row: Line) -> InputError:
     near = nearest(row.value)
     likely = likely_table(row.value)
     if likely:
-        return InputError(f"{row.where}: is no conversation of a known layout; it has {known}. It may be read by {likely}.")
+        who = " Add speaker=NAME if another field says who speaks." if "text=" in likely and "speaker=" not in likely else ""
+        return InputError(
+            f"{row.where}: is no conversation of a known layout; it has {known}. It may be read by {likely}.{who}"
+        )
     lacking = f" Of the layout {near[0].name!r} ({near[0].about}) it lacks {', '.join(map(repr, near[1]))}." if near else ""
     return InputError(
         f"{row.where}: is no conversation of a known layout; it has {known}.{lacking} Say what its fields are by --columns: "

@@ -146,8 +146,6 @@ def likely_table(value: Mapping[str, Any]) -> str:
     if not likely or not (name or likely.startswith("speaker=")):
         return ""
     ids = [one for one in value if words_in(one) & ID_WORDS and one.lower() not in ("id", "message_id", "user_id", "sender_id")]
-    if name and "speaker=" not in likely and not is_message({**message, "text": ""}):
-        likely = f"speaker=NAME,{likely}"
     whose = f"messages={name}," if name else f"conversation={ids[0]}," if ids else ""
     return f"--columns {shlex.quote(whose + likely)}"
 

@@ -469,7 +469,7 @@ READ: dict[str, tuple[list[Any], Talk]] = {
         [{"turns": [f"Ann: {TEA}", f"Bo (10:02): {LIKE}", f"Ann: {HOW}"]}], [*ONE, ([TEA, LIKE], HOW)],
     ),
     "a name of the chatbot in the lines before a response": (
-        [{"context": [f"USER: {TEA}", f"LAMDA: {LIKE}", f"USER: {HOW}"], "response": f"LAMDA: {BREW}"}], LAST,
+        [{"context": [f"USER: {TEA}", f"MEENA: {LIKE}", f"USER: {HOW}"], "response": f"MEENA: {BREW}"}], LAST,
     ),
     "times before the texts": (
         chat(said("user", f"[2026-03-01 10:00] {TEA}"), said("assistant", f"[2026-03-01 10:01] {LIKE}")), ONE,
