@@ -433,8 +433,8 @@ def _once(group: list[_Packed]) -> list[_Packed]:
 
 def _unnamed_conversation(lines: Sequence[_Packed]) -> str | None:
     """Return a column that is called an id, or has one value in each block of rows in which several speak; None without one."""
-    no_ids = ("id", "parent_id", "user_id", "sender_id", "author_id", "date")
-    for name in (name for name in lines[0].value if name not in no_ids):
+    no_ids, first = ("id", "parent_id", "user_id", "sender_id", "author_id", "date"), lines[0].value
+    for name in (name for name, one in first.items() if name not in no_ids and one not in words_of(first)):
         values = [str(line.value.get(name)) for line in lines]
         if not 1 < len(set(values)) < len(lines):
             continue

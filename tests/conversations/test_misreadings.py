@@ -487,6 +487,9 @@ READ: dict[str, tuple[list[Any], Talk]] = {
     "calls of tools as JSON in a table": (
         chat(*ASKED[:2], said("assistant", "", tool_calls='[{"function": {"name": "f", "arguments": "{}"}}]')), ONE,
     ),
+    "texts that the other side repeats": (
+        [said(role, text) for text in (TEA, LIKE) for role in ("user", "assistant")], [([TEA], TEA), ([TEA, TEA, LIKE], LIKE)],
+    ),
     "conversations of a split": ([{"train": chat(*ASKED[:2])}], ONE),
     "You, beside a model's name": (
         chat({"sender": "You", "text": TEA}, {"sender": "llama3", "text": LIKE}, {"sender": "You", "text": HOW}), ONE,
