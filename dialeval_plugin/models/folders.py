@@ -176,6 +176,12 @@ def check_weights(folder: Path) -> set[str]:
     refuse_pickles(folder)
     refuse_foreign_modules(folder)
     settings = [folder / name for name in SETTINGS_FILES if (folder / name).exists()]
+    if len(settings) > 1:
+        names = " and ".join(path.name for path in settings)
+        raise ModelLoadError(
+            f"{folder}: has models of several kinds, by {names}: one was pushed over the other. "
+            "Delete one, or push to a new place."
+        )
     for path in settings:
         check_files(path)
     paths = sorted(folder.rglob(_WEIGHTS))

@@ -16,7 +16,7 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.files import read_json, to_json, write_text
 from dialeval_plugin.core.signature import MANIFEST_FILE, content_hash, file_hash
-from dialeval_plugin.models.folders import PRETRAINED, model_identity, pretrained_names
+from dialeval_plugin.models.folders import PRETRAINED, check_weights, model_identity, pretrained_names
 from dialeval_plugin.models.manifest import RECORDED, check_files, listed, of_model, recorded, write_manifest
 from dialeval_plugin.pretrained.catalogue import export, golden_items, pull, settings_file, verify, write_golden
 from dialeval_plugin.training.people import write_percentiles
@@ -406,3 +406,10 @@ def test_a_manifest_of_a_stranger_names_nothing_but_files_of_a_model(name: str, 
 def test_a_card_of_a_stranger_has_no_power_over_the_terminal(copied: Path) -> None:
     (copied / "README.md").write_text("---\nx: y\n---\n\x1b]0;pwned\x07\x1b[2J# hi\n\nText\n")
     assert run("models", "show", copied).stdout == " ]0;pwned [2J# hi\n\nText\n"
+
+
+def test_a_model_that_was_pushed_over_one_of_another_kind_is_said_to_be(copied: Path) -> None:
+    shutil.copytree(PRETRAINED / "slide", copied, dirs_exist_ok=True)
+    why = "has models of several kinds, by general.json and slm.json: one was pushed over the other."
+    with refused(f"{copied}: {why} Delete one, or push to a new place.", ModelLoadError):
+        check_weights(copied)
