@@ -95,7 +95,9 @@ def forest_figure(panels: Sequence[Panel], *, label: str) -> Figure:
     n_columns = -(-len(panels) // -(-len(panels) // 4))  # at most four, in rows of equal length
     n_rows = -(-len(panels) // n_columns)
     longest = max(map(len, names))
-    figure = new_figure(0.075 * longest + 2.3 * n_columns, n_rows * (0.28 * len(names) + 0.75) + 0.5)
+    has_people = any(panel.people for panel in panels)
+    width = max(0.075 * longest + 2.3 * n_columns, 4.6 * has_people)  # the note below needs its place
+    figure = new_figure(width, n_rows * (0.28 * len(names) + 0.75) + 0.5)
     grid = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True, sharey=True)
     for axes, panel in zip(grid.flat, panels, strict=False):
         _draw(axes, panel, names)
@@ -104,7 +106,7 @@ def forest_figure(panels: Sequence[Panel], *, label: str) -> Figure:
         axes.set_visible(False)
     for axes in grid[-1]:
         axes.set_xlabel(label)
-    if any(panel.people for panel in panels):
+    if has_people:
         note = "band: from one person against the others to half the people against the rest"
         figure.supxlabel(note, fontsize=8, color=GREY)
     return figure

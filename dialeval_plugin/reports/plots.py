@@ -138,6 +138,8 @@ def training_figure(history: Sequence[HistoryRow], *, title: str = "") -> Figure
     triplet accuracy, classification accuracy and AUROC, in per cent.
     """
     stages = list(dict.fromkeys(row.stage for row in history))
+    if not stages:
+        raise InputError("training: the model was fitted in one step, so there are no epochs to draw. Give another model.")
     figure = new_figure(max(3.4 * len(stages), 4.5), 5.0, title)
     grid = figure.subplots(2, len(stages), squeeze=False, sharex="col")
     for (upper, lower), stage in zip(grid.T, stages, strict=True):

@@ -45,6 +45,12 @@ def test_training_curves_come_from_a_folders_history(tmp_path: Path) -> None:
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_steps_of_all_stages_are_counted(tmp_path: Path) -> None:
+    write_history(tmp_path, [HistoryRow(*row, {"loss": 0.6}) for row in (("a", 1.0, 9), ("a", 2.0, 18), ("b", 1.0, 5))])
+    run("plot", "training", tmp_path, "--output", tmp_path / "curves.svg")
+    assert f"{tmp_path.name}: 23 steps" in (tmp_path / "curves.svg").read_text(encoding="utf-8")
+
+
 def write_rated(folder: Path, ratings: Callable[[int], dict[str, list[int]]]) -> tuple[Path, Path]:
     """Eight rated rows and the scores of all but the last."""
     data = write_rows(folder / "rated.jsonl", [{"id": str(n), "ratings": ratings(n)} for n in range(8)])

@@ -57,6 +57,14 @@ def test_the_best_on_the_panels_that_all_have_is_on_top() -> None:
     assert [text.get_text() for text in right.texts] == ["—"]
 
 
+def test_the_note_on_people_fits_below_a_single_panel() -> None:
+    figure = forest_figure([Panel("a", {"s": ValueInterval(0.4, 0.3, 0.5)}, [0.6, 0.8])], label="rho")
+    figure.draw_without_rendering()
+    (note,) = (text for text in figure.texts if text.get_text().startswith("band:"))
+    extent = note.get_window_extent()
+    assert 0 <= extent.x0 < extent.x1 <= figure.bbox.x1
+
+
 def test_what_cannot_be_drawn_is_said(tmp_path: Path) -> None:
     (tmp_path / "no.json").write_text('{"rows": [{"value": 1}]}', encoding="utf-8")
     assert refusal(read_panels, [tmp_path / "no.json"], "spearman") == (

@@ -82,6 +82,11 @@ def test_training_curves_have_a_panel_for_each_stage() -> None:
     assert loss.get_xydata().tolist() == [[1, 0.6], [2, 0.5]]
 
 
+def test_a_model_without_epochs_has_no_curves() -> None:
+    why = "training: the model was fitted in one step, so there are no epochs to draw. Give another model."
+    assert refusal(training_figure, []) == why
+
+
 def test_accuracy_over_thresholds_is_counted() -> None:
     figure = threshold_figure({"slm": ([0.2, 0.6, 1.0], [0.0, 0.4, 0.5])}, {"slm": 0.55})
     (axes,) = figure.axes

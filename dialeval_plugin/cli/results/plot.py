@@ -80,7 +80,8 @@ def training(
     from dialeval_plugin.training.checkpoints import read_history
 
     history = read_history(model)
-    _write(training_figure(history, title=f"{model.resolve().name}: {history[-1].step} steps"), output)
+    n_steps = sum({row.stage: row.step for row in history}.values())  # each stage counts its own
+    _write(training_figure(history, title=f"{model.resolve().name}: {n_steps} steps"), output)
 
 
 @app.command()

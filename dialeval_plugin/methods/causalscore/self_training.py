@@ -79,11 +79,11 @@ class RowEvaluator(BaseEvaluator):  # type: ignore[misc] # the host is not typed
     def __call__(
         self, model: CrossEncoder, output_path: str | None = None, epoch: float = -1, steps: int = -1
     ) -> dict[str, float]:
-        """Return the figures of `measure_rows`."""
+        """Return the figures of `measure_rows` in per cent, as all histories have them."""
         was_training = model.training
         figures = measure_rows(IndependenceClassifier(model, self._texts), self._rows)
         model.train(was_training)
-        return figures
+        return {name: 100 * value for name, value in figures.items()}
 
 
 def measure_rows(classifier: DependenceClassifier, rows: Sequence[LabelledRow]) -> dict[str, float]:

@@ -274,7 +274,11 @@ def test_rounds_have_the_pseudo_labels_of_their_own(
     record = train(SOURCES, tmp_path / "model", options(tiny_encoder, "code", n_epochs=1, n_round_epochs=3)).record
     assert [entry["n_pseudo"] > 0 for entry in record["rounds"]] == [False, True, True]
     assert record["best_round"] == 2
-    stages = [row.stage for row in read_history(tmp_path / "model") if row.epoch == 1.0]
+    history = read_history(tmp_path / "model")
+    stages = [row.stage for row in history if row.epoch == 1.0]
+    # As those of all trainings, the figures by epoch are per cent; those of the record are shares.
+    last = {row.stage: row.figures["accuracy"] for row in history}
+    assert last["round_2"] == pytest.approx(100 * record["rounds"][2]["validation"]["accuracy"])
     assert stages == ["unconditional", "round_0", "round_1", "round_2"]
 
 
