@@ -114,7 +114,11 @@ def join_blocks(blocks: Sequence[Path], output: Path, meta: Mapping[str, Any]) -
 
 
 def write_rows(output: Path, rows: Iterator[Row], meta: Mapping[str, Any]) -> None:
-    """Write rows, whole or not at all, and their metadata next to them, and in Parquet also inside the file."""
+    """Write rows, whole or not at all, and their metadata next to them, and in Parquet also inside the file.
+
+    A CSV has texts as they are, so that they are read back unchanged. A spreadsheet takes those that begin with =, +, - or @
+    for formulas (OWASP): import the columns of strangers' conversations as text.
+    """
     with _written(output, meta) as temporary:
         if _kind(output) == _PARQUET:
             _write_parquet(temporary, rows, meta)

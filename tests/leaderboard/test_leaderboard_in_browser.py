@@ -157,6 +157,18 @@ def test_the_address_holds_what_is_shown_and_shows_it_to_others(page: Page, addr
     browser.requests[:] = [address]
 
 
+def test_names_of_compared_evaluators_are_apart_in_the_address(page: Page) -> None:
+    """They were joined by a "~", which a name may have too; links of that kind are still read."""
+    shown = "['#first', '#second'].map((name) => document.querySelector(name).selectedOptions[0].textContent)"
+    choose(page, "#first", "1")
+    names = page.evaluate(shown)
+    compared = "new URLSearchParams(location.hash.slice(2)).getAll('compare')"
+    assert page.evaluate(compared) == names
+    page.evaluate(f"location.hash = '#?compare=' + encodeURIComponent({names[::-1]!r}.join('~'))")
+    time.sleep(0.2)
+    assert page.evaluate(shown) == names[::-1]
+
+
 @pytest.mark.parametrize(
     "wrong", ["sets=nobody/turn", "compare=a~b", "sort=up:nothing", "coefficient=x", "method=<b>", "%E0%A4%A"]
 )

@@ -314,7 +314,7 @@
       const key = typeof state.sort === "number" ? `${data.sets[columns[state.sort].set].key}/${columns[state.sort].quality}` : state.sort;
       words.set("sort", `${state.ascending === null ? "" : state.ascending ? "up:" : "down:"}${key}`);
     }
-    if (state.pair) words.set("compare", state.pair.map((i) => evaluators[i].name).join("~"));
+    for (const i of state.pair ?? []) words.append("compare", evaluators[i].name);
     if (!state.intervals) words.set("intervals", "no");
     address.write(words);
   }
@@ -334,7 +334,9 @@
     const place = columns.findIndex((column) => `${data.sets[column.set].key}/${column.quality}` === key);
     state.sort = place >= 0 ? place : key === "name" ? "name" : "mean";
     state.ascending = direction ? direction === "up:" : null;
-    const names = (words.get("compare") ?? "").split("~").map((name) => evaluators.findIndex((evaluator) => evaluator.name === name));
+    // Older links have both names in one word.
+    const pair = words.getAll("compare").length === 2 ? words.getAll("compare") : (words.get("compare") ?? "").split("~");
+    const names = pair.map((name) => evaluators.findIndex((evaluator) => evaluator.name === name));
     if (names.length === 2 && names.every((i) => i >= 0)) state.pair = names;
     state.intervals = words.get("intervals") !== "no";
   }
