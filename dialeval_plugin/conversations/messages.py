@@ -98,7 +98,6 @@ _MARKS_OF_UNSAID = frozenset({*_UNSAID, "part_type", "message_type", "messageTyp
 """These, and fields that may call a message a note."""
 _VALUES_OF_UNSAID = ("internal", "private", "failed", "cancelled", "canceled", "discarded", "superseded", "deleted", "draft")
 _PLACEHOLDER = re.compile(r"\[(?:(?:this )?message )?(?:was )?(?:deleted|removed)\.?\]", re.IGNORECASE)
-"""Stands for a text that is gone."""
 _OF_VERSIONS = frozenset(
     {"status", "state", "version", "variant", "attempt", "retry", "revision", "draft", "candidate", "alternative", "option",
      "branch", "shown", "visible", "visibility", "hidden", "selected", "chosen", "accepted", "preferred", "final", "kind",
@@ -396,7 +395,7 @@ def _silent(value: Mapping[str, Any], given: str | None) -> str | None:
             return of_unsaid
     if value.get("synthetic_reason"):
         return "internal message"
-    kinds = (value.get(name) for name in ("type", "kind", "message_kind"))
+    kinds = map(value.get, ("type", "kind", "message_kind"))
     return next((f"{role_of(kind)} message" for kind in kinds if isinstance(kind, str) and is_silent(kind)), None)
 
 
@@ -406,7 +405,7 @@ _plain_turn = functools.lru_cache(maxsize=1024, typed=True)(Turn)
 
 def unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the message inside an envelope; LangChain's are known by their class names."""
-    if value.keys() & _CALLS and (sent := _sent(value)):
+    if not _CALLS.isdisjoint(value) and (sent := _sent(value)):
         return {"role": ASSISTANT, "content": sent}
     if any(name.startswith("message.") for name in value):
         value = {name.removeprefix("message."): one for name, one in value.items()}
@@ -702,7 +701,8 @@ def numbered_turns(
     if None in speakers and speakers & {USER, ASSISTANT}:
         place = next(place for place, turn in zip(places, turns, strict=True) if turn is not None and turn.speaker is None)
         raise InputError(f"{place}: it is not known who said it. {_who_said({})}")
-    if fields == USUAL:
+    sides = [turn.speaker for turn in turns if turn is not None]
+    if fields == USUAL and (len(speakers) > 2 or any(one == other for one, other in itertools.pairwise(sides))):
         _check_meaning(zip(places, values, turns, strict=True), has_both={USER, ASSISTANT} <= speakers)
     return [(number, turn) for number, turn in zip(numbers, turns, strict=True) if turn is not None]
 
@@ -743,12 +743,14 @@ def _speakers_told_apart(turns: list[Turn], left_out: Counter[str], where: str) 
             Turn(turn.text[match.end() :], turn.speaker or speaker_of(match[1]))
             for turn, match in zip(turns, prefixes, strict=True)
         ]
-    for kind, is_meant, mark in (("speaker tag", ASSISTANT, OWN_TAG), ("time mark", None, _CLOCK)):
-        marked = [mark.match(turn.text) if is_meant in (None, turn.speaker) else None for turn in turns]
-        if sum(map(bool, marked)) >= (len(turns) if is_meant is None else 1) > 0:
-            left_out[kind] += sum(map(bool, marked))
-            turns = [Turn(one.text[at.end() :], one.speaker) if at else one for one, at in zip(turns, marked, strict=True)]
-    bare = {name: speaker_of(re.sub(r"[\s_-]*\d+\Z", "", name)) for name in {turn.speaker for turn in turns} if name}
+    is_timed = all(_CLOCK.match(turn.text) for turn in turns)
+    mark = _CLOCK if is_timed else OWN_TAG
+    marks = [mark.match(turn.text) if is_timed or turn.speaker == ASSISTANT else None for turn in turns]
+    if any(marks):
+        left_out["time mark" if is_timed else "speaker tag"] += sum(map(bool, marks))
+        turns = [Turn(one.text[at.end() :], one.speaker) if at else one for one, at in zip(turns, marks, strict=True)]
+    numbered = {turn.speaker for turn in turns if turn.speaker and turn.speaker[-1].isdigit()}
+    bare = {name: speaker_of(name.rstrip("0123456789 _-")) for name in numbered}
     if len(bare) == 2 and set(bare.values()) == {USER, ASSISTANT}:  # such as "User 1" and "Assistant 1"
         turns = [Turn(turn.text, turn.speaker and bare[turn.speaker]) for turn in turns]
     speakers = {turn.speaker for turn in turns}

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, TypeAlias
@@ -32,7 +32,7 @@ _INDEXES = (
     "sequence_number", "sequenceNumber", "turn_id", "index", "seq", "sequence", "position", "order", "msg_index", "turn",
     "msg_no", "message_no", "line_no", "row_no", "utterance_index", "utterance_no", "utterance_id", "seq_no",
 )  # fmt: skip
-_REPLIES = ("reply_to_message_id", "reply_to", "replyTo", "in_reply_to", "reply_to_id")
+_REPLIES = frozenset({"reply_to_message_id", "reply_to", "replyTo", "in_reply_to", "reply_to_id"})
 _SPEAKERS = ("role", "from", "sender", "author", "speaker", "user")
 _NOT_OF_A_MESSAGE = re.compile(
     r"(?i)update|edit|modif|delete|read|deliver|expir|end|finish|close|birth|due|open|id$|phone|number|user"
@@ -93,7 +93,7 @@ def paths(
     return [_ordered(messages, where, order)] if in_branches is None else in_branches
 
 
-def _first(message: object, names: Sequence[str]) -> Any:
+def _first(message: object, names: Iterable[str]) -> Any:
     fields = message if isinstance(message, Mapping) else {}
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
@@ -105,12 +105,12 @@ def _stamp(message: object) -> Any:
     return f"{date} {time}" if isinstance(date, str) and isinstance(time, str) else _first(message, _TIMES)
 
 
-def _other_time(messages: Sequence[object]) -> str | None:
-    """Return the only field of unusual name that has a date, or seconds since 1970, in all messages; None without one."""
+def _other_time(messages: Sequence[object]) -> list[str]:
+    """Return the only field of unusual name that has a date, or seconds since 1970, in all messages; [] without one."""
     first = messages[0] if isinstance(messages[0], Mapping) else {}
-    names = (name for name, one in first.items() if not _NOT_OF_A_MESSAGE.search(name) and _is_date(one))
+    names = (name for name, one in first.items() if _is_date(one) and not _NOT_OF_A_MESSAGE.search(name))
     found = [name for name in names if all(isinstance(one, Mapping) and _is_date(one.get(name)) for one in messages)]
-    return found[0] if len(found) == 1 else None
+    return found if len(found) == 1 else []
 
 
 def _is_date(value: object) -> bool:
@@ -123,7 +123,8 @@ def _answered_twice(messages: Sequence[object]) -> tuple[int, int] | None:
     """Return the positions of two messages of one speaker that reply to the same one; None without."""
     seen: dict[tuple[object, ...], int] = {}
     for place, message in enumerate(messages):
-        if (answered := _first(message, _REPLIES)) is not None:
+        if isinstance(message, dict) and not _REPLIES.isdisjoint(message):
+            answered = _first(message, _REPLIES) or f"none by {place}"
             first = seen.setdefault((str(answered), *(str(_first(message, (one,))) for one in _SPEAKERS)), place)
             if first != place:
                 return first, place
@@ -205,8 +206,8 @@ def _ordered(messages: Sequence[object], where: str, order: Order | None) -> lis
                 f"{where}: its messages are not in the order of their numbers ({name!r}), some of which recur. {advice}"
             )
         return sorted(listed, key=lambda place: values[place])
-    other = _other_time(messages) if _stamp(messages[0]) is None else None
-    stamps: list[Any] = [_stamp(message) if other is None else _first(message, (other,)) for message in messages]
+    names = _other_time(messages) if _stamp(messages[0]) is None else None
+    stamps: list[Any] = [None] if names == [] else [_stamp(one) if names is None else _first(one, names) for one in messages]
     times: list[Any] = [*map(_time, stamps)]
     if None in times and None not in (clocks := [*map(_of_clock, stamps)]):
         n_days = itertools.accumulate((after < before - 12 * 3600 for before, after in itertools.pairwise(clocks)), initial=0)

@@ -101,8 +101,9 @@ def _read_whole(value: Value) -> list[Any]:
         inner = next((inner for inner, one in given.items() if isinstance(one, list)), "NAME")
         raise InputError(f"{name}: is an object. Name the list of messages in it, such as --columns messages={name}.{inner}")
     if messages is None and isinstance(given, str) and listed(given) is None and not PYTHON_LIST.match(given):
-        advice = "Begin each turn with 'User:' or 'Assistant:', or write a list of turns."
-        raise InputError(f"{name}: is a text without roles. {advice}")
+        raise InputError(
+            f"{name}: is a text without roles. Begin each turn with 'User:' or 'Assistant:', or write a list of turns."
+        )
     return messages or [
         cell if isinstance(one, str) and is_message(cell := parsed_cell(one)) else one
         for one in required_list(given, name, "messages")

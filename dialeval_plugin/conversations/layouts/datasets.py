@@ -172,11 +172,6 @@ def _is_row_of_chat(value: Value) -> bool:
     return not is_message and bool(_fields_of_exchange(value)) and _conversation_id(value) is not None
 
 
-def _is_named_as_chat(value: Value) -> bool:
-    """Whether the fields of the question and its answer are named as no task and solution are."""
-    return not any(map(set(_fields_of_exchange(value)).intersection, _OF_TASKS))
-
-
 def _question_answer(value: Value) -> list[Logged]:
     question, answer = _fields_of_exchange(value)
     if answer is None:
@@ -403,7 +398,8 @@ LAYOUTS = [
 ]  # fmt: skip
 LAST = [
     Layout("exchange-rows", "a question with its answer a row, with the id of their conversation",
-           lambda value: _is_row_of_chat(value) and _is_named_as_chat(value), message=_both_messages),
+           lambda value: _is_row_of_chat(value) and not any(map(set(_fields_of_exchange(value)).intersection, _OF_TASKS)),
+           message=_both_messages),
     Layout("exchange-rows", "a question with its answer a row, with the id of their conversation",
         _is_row_of_chat, message=_both_messages,
         open_question="has a question and an answer that are texts, and the id of a conversation. Read rows of the same id as "
