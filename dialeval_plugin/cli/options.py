@@ -106,7 +106,13 @@ Answers: TypeAlias = Annotated[
 ]
 NoAnswers: TypeAlias = Annotated[bool, typer.Option("--no-answers", help="Do not cache the llm's answers.")]
 DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Print how much the llm would be asked, and ask nothing.")]
-WithText: TypeAlias = Annotated[bool, typer.Option("--with-text", help="Include the text of the turns with the scores.")]
+WithText: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--with-text",
+        help="Include the text of the turns with the scores; in a .csv, a spreadsheet may take texts for formulas.",
+    ),
+]
 
 
 def refuse(options: Mapping[str, object], problem: str) -> None:

@@ -2,7 +2,8 @@
 
 The host moves its inputs through arrow: it checks the type of the first row only, turns every other value into a string in
 silence, requires columns that are optional here, and locks a cache file. Here every row is checked when it is added and kept in
-memory as an `Example`, which avoids all of this.
+memory as an `Example`, which avoids all of this. Its `evaluator` (0.4.6) fails with transformers 5, for any metric, because it
+asks for the class TFPreTrainedModel; `compute` does not need it.
 """
 
 from __future__ import annotations
