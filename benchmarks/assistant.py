@@ -10,7 +10,7 @@ The last line is one JSON object:
     memory_growth  the same over that for 2,000 answers
     first_score_s  seconds from the start of `dialeval score` to the end, for a chat log of ten answers
 
-The encoder is the packaged MiniLM with untrained heads, unless --model names a folder: speed does not depend on the weights.
+The model is the bundled one, unless --model names a folder.
 """
 
 from __future__ import annotations
@@ -37,26 +37,16 @@ from measuring import interleaved, memory_figures, options_of, padded_batches, p
 
 from dialeval_plugin.core.dialogue import Example, Turn
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.methods.assistant.judging import AssistantConfig
-from dialeval_plugin.methods.assistant.model import AssistantHead, TrainedAssistant
+from dialeval_plugin.methods.assistant.model import TrainedAssistant
 from dialeval_plugin.methods.assistant.scorer import AssistantScorer
 from dialeval_plugin.models.context_texts import TextEncoder
-from dialeval_plugin.models.encoders import load_encoder, transformer_of, without_normalisation
-from dialeval_plugin.models.folders import PACKAGED_ENCODER
+from dialeval_plugin.models.folders import PRETRAINED
 from dialeval_plugin.models.runtimes.runtime import Backend
 
 torch.set_num_threads(1)
 
 N_WORDS, N_SHORT = 300, 20
 BACKENDS: dict[Backend, str] = {"torch": "torch", "onnx": "onnxruntime", "openvino": "openvino", "openvino-int8": "nncf"}
-
-
-def write_untrained_assistant(folder: Path) -> Path:
-    encoder = without_normalisation(load_encoder(PACKAGED_ENCODER, device="cpu"))
-    torch.manual_seed(0)
-    head = AssistantHead(transformer_of(encoder).config.hidden_size)
-    TrainedAssistant(encoder, head, AssistantConfig(), {}, frozenset()).save(folder)
-    return folder
 
 
 def answers(number: int, n_words: int = N_WORDS) -> list[Example]:
@@ -124,7 +114,7 @@ def main() -> None:
         print(*measure_memory(arguments.model, arguments.measure_memory))
         return
     with tempfile.TemporaryDirectory() as scratch:
-        model = arguments.model or str(write_untrained_assistant(Path(scratch) / "assistant"))
+        model = arguments.model or str(PRETRAINED / "assistant")
         examples, rounds = (answers(60), 3) if arguments.quick else (answers(512), 5)
         scorers = {
             name: AssistantScorer(model, backend=name, device="cpu" if name == "torch" else None)

@@ -65,7 +65,7 @@ def test_the_box_holds_models_of_our_recipes_and_none_is_large() -> None:
     assert {"general"} <= set(NAMES) <= set(RECIPES)
     assert set(RECIPES) >= {kind.default.packaged for kind in KINDS.values()}
     sizes = {name: sum(path.stat().st_size for path in (PRETRAINED / name).rglob("*") if path.is_file()) for name in NAMES}
-    assert {name: size for name, size in sizes.items() if size > 12e6} == {}
+    assert {name: size for name, size in sizes.items() if size > 13e6} == {}
 
 
 def test_the_wheel_is_small_enough(tmp_path: Path) -> None:

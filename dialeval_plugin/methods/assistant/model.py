@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from dialeval_plugin.models.runtimes.runtime import Precision, RuntimeChoice
 from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
 from dialeval_plugin.models.tensors import load_weights, save_weights
 
-from . import judging
+from . import cross_encoder, judging
 from .features import HEADS, HELPFULNESS, N_EVIDENCE, N_NUMBERS, TEXT_FEATURES
 
 
@@ -31,6 +32,8 @@ class TrainedAssistant:
     """Lowest probability by defect at which it is reported."""
     training_dialogues: frozenset[str]
     """Keys of its training conversations, see `identity.opening_key`."""
+    beside: Path | None = None
+    """Folder of its cross-encoder."""
 
     def runtime(self, dtype: Precision = "float32") -> TorchRuntime:
         """Return a runtime for an `AssistantJudge`."""
@@ -40,6 +43,11 @@ class TrainedAssistant:
         """Write the folder, with the record of the training in assistant.json, as safetensors, JSON and tokenizer files."""
         encoders.save_encoder(self.encoder, folder)
         save_weights(folder / judging.HEAD_FILE, self.head.state_dict())
+        if self.beside is not None:
+            encoders.save_encoder(encoders.load_trained_encoder(self.beside, device="cpu"), folder / cross_encoder.FOLDER)
+            shutil.copyfile(
+                self.beside / cross_encoder.SETTINGS_FILE, folder / cross_encoder.FOLDER / cross_encoder.SETTINGS_FILE
+            )
         fields = {"config": asdict(self.config), "thresholds": dict(self.thresholds)}
         judging.ASSISTANT_FOLDER.publish(folder, fields, training, dialogues=self.training_dialogues)
 
@@ -53,7 +61,8 @@ class TrainedAssistant:
         load_weights(head, folder / judging.HEAD_FILE)
         head.to(encoder.device).eval()
         known = judging.ASSISTANT_FOLDER.training_dialogues(folder)
-        return cls(encoder, head, settings["config"], settings["thresholds"], known)
+        beside = cross_encoder.folder_in(folder)
+        return cls(encoder, head, settings["config"], settings["thresholds"], known, beside)
 
 
 def load_runtime(folder: Path, choice: RuntimeChoice) -> TorchRuntime:

@@ -228,6 +228,11 @@ def _no_end_mark(reading: _Reading) -> float:
     return ONLY_FULL_STOP if _lacks_only_full_stop(reading) else 1.0
 
 
+def lacks_only_full_stop(question: str, response: str) -> bool:
+    """Whether an answer ends without a mark, although its last sentence seems to be complete."""
+    return response.rstrip()[-1:].isalnum() and _no_end_mark(_Reading((question,), response)) == ONLY_FULL_STOP
+
+
 def _lacks_only_full_stop(reading: _Reading) -> bool:
     """Whether the answer ends with a word, and its last sentence seems to be complete."""
     words = reading.sentence_words[-1] if reading.sentence_words else ()

@@ -26,6 +26,7 @@ from dialeval_plugin.models.runtimes.opening import open_runtime
 from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision, RuntimeChoice
 
 from . import judging
+from .cross_encoder import CrossEncoder, folder_in
 from .features import ASKED_REFUSAL, DEFECTS, HEADS, HELPFULNESS
 from .judging import LargerEncoder
 
@@ -73,7 +74,8 @@ class AssistantOptions(ModelOptions):
         dtype: number format of multiplications in the encoder on torch; float16 only on a GPU.
         device: torch device; by default a GPU if there is one.
         revision: revision of the model on the hub.
-        encoder: all-mpnet-base-v2, from the hub, or a folder of it: a larger encoder that helpfulness is judged with too.
+        encoder: all-mpnet-base-v2, from the hub, or a folder of it: a larger encoder, with which helpfulness is judged instead
+            of with the cross-encoder.
     """
 
     level: Level = "turn"
@@ -92,7 +94,7 @@ class AssistantScorer(Scorer):
       difference between the log odds of `insult` and `TYPICAL_INSULT`.
       With `encoder`, defects lower it by their log odds above those of good answers, see `LargerEncoder.penalty`, instead of
       by their probability.
-    - `helpfulness`: people prefer the answer to a typical one.
+    - `helpfulness`: people prefer the answer to a typical one, by counted features and the model's `CrossEncoder`.
     - one column per name in `DEFECTS`: the answer has this defect, lower is better. `refusal` is not part of the main score,
       since it may be right.
     - `asked_refusal`: the question calls for a refusal.
@@ -132,6 +134,8 @@ class AssistantScorer(Scorer):
         self.larger = (
             None if options.encoder is None else LargerEncoder(self.folder, options.encoder, choice, settings["config"])
         )
+        beside = None if self.larger else folder_in(self.folder)
+        self.cross_encoder = None if beside is None else CrossEncoder(beside, choice)
         self.model_hash: str = model_identity(self.folder)
         self.percentiles, self.scope = read_percentiles(self, self.folder), Scope.read(self.folder)
 
@@ -253,6 +257,8 @@ class AssistantScorer(Scorer):
                 log_odds[HELPFULNESS] = self.larger.helpfulness(chosen, log_odds)
                 penalty = self.larger.penalty(log_odds)
             else:
+                if self.cross_encoder:
+                    log_odds[HELPFULNESS] += self.cross_encoder.log_odds(chosen)
                 penalty = DEFECT_WEIGHT * np.sum([np.logaddexp(0, log_odds[name]) for name in JUDGED], axis=0)
             penalty = penalty + INSULT_WEIGHT * (log_odds["insult"] - TYPICAL_INSULT)
             main = expit(log_odds[HELPFULNESS] - penalty)
