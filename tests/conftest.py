@@ -24,7 +24,7 @@ from tests.budgets import (  # noqa: F401 - hooks
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from tests.browser import Page
     from tests.tiny.breakdown import TinyModels
@@ -73,20 +73,24 @@ os.environ["DIALEVAL_ANSWERS"] = str(_own_files / "answers.sqlite")
 os.environ["DIALEVAL_COMMERCIAL"] = "0"
 
 
+_DATA_DIR = os.environ.get("DIALEVAL_DATA_DIR")
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """Folder of the public data, one folder a corpus; the test is skipped where nobody has named it."""
-    value = os.environ.get("DIALEVAL_DATA_DIR")
-    if not value:
+    if not _DATA_DIR:
         pytest.skip("DIALEVAL_DATA_DIR is not set: the test reads the public data that it names")
-    return Path(value)
+    return Path(_DATA_DIR)
 
 
-@pytest.fixture(autouse=True)
-def own_data_only(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hide the public data from tests that do not ask for them: those pass without."""
-    if request.node.get_closest_marker("real_data") is None:
-        monkeypatch.delenv("DIALEVAL_DATA_DIR", raising=False)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Name the public data in the environment of the tests that ask for them alone, whatever an earlier test has left there."""
+    os.environ.pop("DIALEVAL_DATA_DIR", None)
+    if _DATA_DIR and item.get_closest_marker("real_data"):
+        os.environ["DIALEVAL_DATA_DIR"] = _DATA_DIR
+    return (yield)
 
 
 @pytest.fixture(scope="session")
