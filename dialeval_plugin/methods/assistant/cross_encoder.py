@@ -29,7 +29,10 @@ SETTINGS_FILE = "cross_encoder.json"
 
 
 class CrossEncoderSettings(TypedDict):
-    """Contents of `SETTINGS_FILE`; numbers of tokens include the special ones."""
+    """Contents of `SETTINGS_FILE`; numbers of tokens include the special ones.
+
+    Tokens that only this encoder does not read are in none of the scorer's counts.
+    """
 
     max_question_tokens: Annotated[int, Ge(2)]
     max_tokens: Annotated[int, Ge(8)]
