@@ -21,7 +21,8 @@ from dialeval_plugin.conversations.reading import given_rows, is_conversation, i
 from dialeval_plugin.conversations.record import Conversation, FirstPlaces, Reading, ReadingOptions
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level
 from dialeval_plugin.core.errors import InputError, NothingToScore
-from dialeval_plugin.core.files import Line, check_name
+from dialeval_plugin.core.files import Line, check_name, read_json
+from dialeval_plugin.core.scores import meta_file
 
 from .registry import published_items
 
@@ -29,6 +30,8 @@ _PUBLISHED = ("", ".json", ".jsonl", ".csv", ".txt", ".gz")
 LARGE = 100_000_000
 """Size in bytes from which a file is not checked for a published corpus."""
 _NUMBERED = re.compile(r"message_(\d+)\.json")
+_UNFINISHED = re.compile(r".+\.(jsonl|csv|parquet)\.(blocks|shards)")
+"""Folder of the finished parts of a run, next to its output, which may be in the folder that it scores."""
 _KEPT_TEXT = 1 << 24
 """Characters of rows that are kept in memory once they are read, for the next iteration."""
 
@@ -192,6 +195,10 @@ class Source:
                 self._hash(item)
                 yield item
             return
+        if not self.options.columns and _is_scores(path):
+            raise InputError(
+                f"{self.name}: is a file of scores. Give the conversations, or name the columns of its texts by --columns."
+            )
         rows = open_rows(self.name if "://" in self.name else str(path), called=self.name, layout=self.options.layout)
         self.reading.stem = "stdin" if self.name == "-" else PurePosixPath(self.name).name.partition(".")[0]
         yield from self._read(rows, is_wanted)
@@ -242,6 +249,9 @@ class Source:
         for file in files_below(folder):
             if file in read:
                 continue
+            if _is_scores(file):
+                self.reading.passed_over.append(f"scores, left out: {file}")
+                continue
             name = file.relative_to(folder)
             rows = _rows_of_log(file, self.options) if has_known_suffix(file.name, self.options.layout) else None
             if rows is None:
@@ -263,9 +273,21 @@ class Source:
 
 
 def files_below(folder: Path) -> list[Path]:
-    """Return the files below a folder, sorted, without hidden ones."""
+    """Return the files below a folder, sorted, without hidden ones and the parts of unfinished runs."""
     files = sorted(file for file in folder.rglob("*") if file.is_file())
-    return [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
+    return [file for file in files if not any(map(_is_passed, file.relative_to(folder).parts))]
+
+
+def _is_passed(part: str) -> bool:
+    return part.startswith(".") or _UNFINISHED.fullmatch(part) is not None
+
+
+def _is_scores(file: Path) -> bool:
+    """Whether `dialeval score` wrote a file."""
+    beside = meta_file(file)
+    with contextlib.suppress(InputError):
+        return beside.is_file() and "signature" in read_json(beside)
+    return False
 
 
 def _messages_of_folder(file: Path) -> list[Path] | None:

@@ -5,6 +5,7 @@ The processes are tasks of datatrove's executors, on this machine, on Slurm or o
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import logging
 import os
@@ -256,24 +257,33 @@ def score_own_shard(whole: ScoreRun, shard: Shard) -> Mapping[str, Any] | None:
         In the first process, which waits for the others and merges, the metadata of all rows; None in the others.
 
     Raises:
-        InputError: as `ScoreRun` and `merge`; or the run has no output.
+        InputError: as `ScoreRun` and `merge`; the run has no output; or its source was changed, so that the parts of other
+            processes may be of another version.
     """
     if whole.output is None:
         raise InputError("--output: a part of the input is scored into a file. Name one.")
     source = whole.source
     words = [str(source.options), str(whole.with_text)]
-    run = ShardedRun.of(words, whole.scorer, source.name, whole.output, shard.of)
+    present = functools.partial(ShardedRun.of, words, whole.scorer, source.name, whole.output, shard.of)
+    run = present()
+
+    def check_source() -> None:
+        if present() != run:
+            raise InputError(f"{source.name}: was changed while it was scored. Repeat the command when nothing writes to it.")
+
     part, is_first = run.parts[shard.number - 1], shard.number == 1
     if (meta := run.finished(whole)) is not None:
         return meta if is_first else None
     if not part.is_file():
         replace(whole, output=part, shard=shard, overwrite=False, max_unscored=1.0).score(progress=is_first)
     if not is_first:
+        check_source()
         return None
     if run.unfinished:
         say(f"{run.folder}: waiting for the other processes, {len(run.unfinished)} of {shard.of} are at work")
     while run.unfinished:  # the launcher ends all processes when one fails
         time.sleep(1.0)
+        check_source()
     return run.finish(whole.max_unscored)
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor, TimeoutError
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,8 +20,9 @@ from dialeval_plugin.core.locks import lock_file
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.scored_input import Shard, Source
-from dialeval_plugin.streams.launch import ScoreShard, ShardedRun
+from dialeval_plugin.streams.launch import ScoreShard, ShardedRun, score_own_shard
 from dialeval_plugin.streams.output import read_rows
+from dialeval_plugin.streams.run import ScoreRun
 from dialeval_plugin.version import __version__
 from tests import forked
 from tests.cli.running import environment
@@ -171,6 +173,23 @@ def test_an_edited_file_of_a_folder_is_another_version_of_the_input(tmp_path: Pa
     with log.open("a", encoding="utf-8") as file:
         file.write(json.dumps(ROWS[1]) + "\n")
     assert ShardedRun.of(["logs"], scorer, str(folder), output, 2).folder != first.folder
+
+
+def test_processes_do_not_wait_for_parts_of_another_version_of_the_input(
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Started together on a folder that was being written, the first waited for ever for a part in another folder."""
+    whole = ScoreRun(load_scorer("response_length"), Source(str(source)), tmp_path / "scores.jsonl")
+
+    def write(*_: object, **__: object) -> None:
+        with source.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(ROWS[0]) + "\n")
+
+    changed = f"{source}: was changed while it was scored. Repeat the command when nothing writes to it."
+    monkeypatch.setattr(time, "sleep", write)
+    assert refusal(score_own_shard, whole, Shard(1, 2)) == changed
+    monkeypatch.setattr(ScoreRun, "score", write)
+    assert refusal(score_own_shard, whole, Shard(2, 2)) == changed
 
 
 def test_a_task_takes_what_a_process_that_outlived_another_finishes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from typer.testing import Result
 from dialeval_plugin.conversations.record import ReadingOptions
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import NothingToScore
-from dialeval_plugin.core.files import remove_half_written, write_text
+from dialeval_plugin.core.files import read_json, remove_half_written, write_text
 from dialeval_plugin.core.locks import lock_file
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
@@ -127,6 +127,28 @@ def test_no_command_writes_to_a_file_that_it_reads(tmp_path: Path, monkeypatch: 
     # Scores next to the logs are none of them, and may be replaced.
     for _ in range(2):
         assert dialeval(*words, "logs/scores.jsonl").exit_code == 0
+
+
+def test_scores_in_the_folder_that_is_scored_are_no_conversations(tmp_path: Path) -> None:
+    """The number of each message in a CSV was scored as what was said, and a run that went on read its own blocks."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    rows = [{"messages": [{"role": role, "content": f"Hi, {n}."} for role in ("user", "assistant")]} for n in range(60)]
+    write_rows(folder / "log.jsonl", rows)
+    score_file(LENGTH, Source(str(folder)), whole := tmp_path / "whole.jsonl")
+    for suffix in ("csv", "parquet", "jsonl"):
+        output = folder / f"scores.{suffix}"
+        assert killed("score", "replace", 2, "after", folder, output) == -9
+        assert (folder / f"scores.{suffix}.blocks").is_dir()
+        for _ in range(2):
+            score_file(LENGTH, source := Source(str(folder)), output)
+            assert source.n_items == 60
+        assert read_json(meta_file(output)) == {**read_json(meta_file(whole)), "sha256": file_hash(output)}
+        assert source.reading.passed_over.count(f"scores, left out: {output}") == 1
+        assert refusal(Source(str(output)).read, "turn") == (
+            f"{output}: is a file of scores. Give the conversations, or name the columns of its texts by --columns."
+        )
+    assert (folder / "scores.jsonl").read_bytes() == whole.read_bytes()
 
 
 def test_everything_that_a_file_of_scores_is_of_is_compared(tmp_path: Path, source: Source) -> None:
