@@ -181,6 +181,16 @@ def for_spreadsheet(cell: str) -> str:
     return f"'{cell}" if cell.startswith(_FORMULA_STARTS) or cell.lstrip().startswith(_FORMULA_STARTS) else cell
 
 
+def from_spreadsheet(cell: str) -> str:
+    """Return the text of a cell that `for_spreadsheet` made.
+
+    Example:
+        >>> from_spreadsheet("'+49"), from_spreadsheet("'tis")
+        ('+49', "'tis")
+    """
+    return cell[1:] if for_spreadsheet(cell[1:]) == cell else cell
+
+
 def one_line(cell: str) -> str:
     r"""Return `cell` with blanks in place of line breaks and control characters.
 

@@ -17,6 +17,7 @@ from dialeval_plugin.conversations.record import id_text
 from dialeval_plugin.core.dialogue import Turn, check_text, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, parse_json, read_text, to_json
+from dialeval_plugin.terminal import from_spreadsheet
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 """Pattern of a number; Python's `float` accepts more: 4_0 as 40, and infinity."""
@@ -68,7 +69,7 @@ def file_rows(path: Path) -> list[Line]:
 
 
 def with_id(rows: Iterable[Line]) -> Iterator[Line]:
-    """Yield rows; a field that the first one calls "ID", or "Id " as in a spreadsheet, is `id`."""
+    """Yield rows; a field that the first one calls "ID", or "Id " as in a spreadsheet, is `id`, as it is outside of one."""
     lines = iter(rows)
     if (first := next(lines, None)) is None:
         return
@@ -76,6 +77,8 @@ def with_id(rows: Iterable[Line]) -> Iterator[Line]:
     is_usual = len(spelled) != 1 or spelled == ["id"]
     for line in itertools.chain([first], lines):
         renamed = line.value if is_usual else {"id" if name in spelled else name: cell for name, cell in line.value.items()}
+        if isinstance(id := renamed.get("id"), str) and (plain := from_spreadsheet(id)) != id:
+            renamed = {**renamed, "id": plain}
         yield Line(line.where, renamed)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import TableLines, read_text, write_text
-from dialeval_plugin.terminal import for_spreadsheet
+from dialeval_plugin.terminal import for_spreadsheet, from_spreadsheet
 
 DRAWN = "drawn"
 """Column that says how rows were drawn, used by `estimate` for weights; it reveals nothing about a row's score."""
@@ -36,7 +36,7 @@ def write_table_to_fill(path: Path, rows: Sequence[RowToLabel], drawn: str) -> N
     for row in rows:
         context = "\n".join(f"{role}: {text}" if role else text for role, text in row.before)
         texts = [for_spreadsheet(context), for_spreadsheet(row.text)] if has_texts else []
-        lines.append([_plain_id(row.id), *texts, "", drawn])
+        lines.append([for_spreadsheet(row.id), *texts, "", drawn])
     write_text(path, _csv([columns, *lines]))
 
 
@@ -66,7 +66,7 @@ class AnswerFile:
                 os.fsync(file.fileno())
 
     def _line(self, rater: str, id: str, label: str) -> list[str]:
-        return [_plain_id(id), rater, label, self._drawn]
+        return [for_spreadsheet(id), rater, label, self._drawn]
 
     def _read(self) -> Iterator[tuple[tuple[str, str], str]]:
         text = read_text(self._path)
@@ -80,7 +80,7 @@ class AnswerFile:
                 "that are there by --labels."
             )
         for id, rater, label, _ in lines:
-            yield (rater, id), label
+            yield (rater, from_spreadsheet(id)), label
 
     def _rewrite(self) -> None:
         lines = [self._line(rater, id, label) for (rater, id), label in self.given.items()]
@@ -90,12 +90,6 @@ class AnswerFile:
 def rater_name(name: str) -> str:
     """Return the name of a rater as it is in the file, where it is no formula."""
     return for_spreadsheet(name.strip())
-
-
-def _plain_id(id: str) -> str:
-    if for_spreadsheet(id) != id or "\n" in id:
-        raise InputError(f"the id {id!r} would be a formula, or two lines, in a table. Call the row something else.")
-    return id
 
 
 def _csv(rows: Sequence[Sequence[str]]) -> str:

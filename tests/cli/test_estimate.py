@@ -303,9 +303,6 @@ def test_answers_are_kept_at_once_and_gone_on_with(tmp_path: Path) -> None:
         f"{path}: holds something else than answers to these rows. Choose another --output, or give the labels that are there "
         "by --labels."
     )
-    with pytest.raises(InputError) as formula:
-        answers.add("Anna", "=1+1", "pass")
-    assert str(formula.value) == "the id '=1+1' would be a formula, or two lines, in a table. Call the row something else."
 
 
 def test_the_page_is_served_until_it_is_interrupted_and_its_answers_stay(tmp_path: Path) -> None:
@@ -347,3 +344,23 @@ def test_answers_of_a_name_like_a_formula_and_a_last_line_without_its_end_are_ke
     again.add("@anna", "c1:1", "pass")
     lines = ["id,rater,label,drawn", *(f'c{number}:1,\'@anna,pass,"by score, 1"' for number in (1, 2))]
     assert path.read_text(encoding="utf-8").splitlines() == lines
+
+
+def test_ids_like_formulas_are_labelled_and_estimated_from(tmp_path: Path) -> None:
+    """A log whose conversations are named by telephone numbers had no table to fill in, and its answers were not kept."""
+    names = [f"+49{n}" if n % 2 else f"=c{n}\n{n}" for n in range(30)]
+    rows = [{"id": f"{name}:2", "words": n % 9 + 1, "text": "Hm."} for n, name in enumerate(names)]
+    scores = write_rows(tmp_path / "scores.jsonl", rows)
+    assert run("label", scores, "--next", "30", "--output", tmp_path / "labels.csv").exit_code == 0
+    with (tmp_path / "labels.csv").open(newline="", encoding="utf-8") as file:
+        table = list(csv.DictReader(file))
+    assert sorted(row["id"] for row in table) == sorted(f"'{row['id']}" for row in rows)
+    answers = AnswerFile(tmp_path / "answers.csv", table[0]["drawn"])
+    for n, row in enumerate(rows):
+        answers.add("Anna", str(row["id"]), str(n % 5 + 1))
+    assert AnswerFile(tmp_path / "answers.csv", table[0]["drawn"]).given == answers.given
+    write_csv(tmp_path / "filled.csv", [{**row, "label": n % 5 + 1} for n, row in enumerate(table)])
+    for labels in ("filled.csv", "answers.csv"):
+        found = estimate(scores, tmp_path / labels, column="words")
+        assert isinstance(found, TrueMean)
+        assert found.mean.n_scored == 30
