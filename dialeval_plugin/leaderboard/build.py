@@ -46,7 +46,7 @@ class BuildResult(NamedTuple):
 def build(
     paths: Iterable[Path | str], *, rank_rounds: int = 1000, passports: Sequence[Path] = (), folder: Path = Path()
 ) -> BuildResult:
-    """Read result files and folders of them; of several runs of one cell, the newest counts.
+    """Read result files and folders of them; of several runs of one cell, the newest whole one counts.
 
     `rank_rounds` is the smallest number of permutations of each test behind the rank clusters; 0 for no ranks. `passports` are
     linked from the page in `folder`, see `with_passports`. Raises InputError if a file is damaged, or one evaluator's name
@@ -71,7 +71,7 @@ def build(
                 evidence[place] = EvaluatorRows(cell.evaluator, cell.column, run.rows)
     check_one_scorer(run for of_evaluator in runs.values() for run in of_evaluator)
     if n_older:
-        logger.warning("leaderboard: %d older results of the same evaluator and data are left out", n_older)
+        logger.warning("leaderboard: %d older or partial results of the same evaluator and data are left out", n_older)
     versions: dict[tuple[Column, str], set[str]] = defaultdict(set)
     for cell in cells.values():
         versions[cell.column, cell.metadata["task"]].add(cell.metadata["task version"])

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def newest(runs: Iterable[TaskRun]) -> list[TaskRun]:
-    """Keep the newest run of each cell; `runs` are sorted with the newest first."""
+    """Keep the first run of each cell; `runs` are in the order of `read_runs`."""
     newest_runs: dict[tuple[str, ...], TaskRun] = {}
     for run in runs:
         newest_runs.setdefault((*run.cell, run.task), run)

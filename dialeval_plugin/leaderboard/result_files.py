@@ -1,8 +1,9 @@
 """Reader of lm-eval's `results_*.json` and `samples_<task>_*.jsonl` for tasks of this package; lm-eval is not needed.
 
-`read_runs(paths)` returns one `TaskRun` for each evaluator on each task, newest first. A task with several scores (`slide`,
-`dre`, `convai_opinion`) gives one for each, its `variant`. With `--log_samples`, a run has one `RatedRow` per rated response or
-dialogue, with its score, raters and dialogue; `RatedRow.document` reads the texts from the file on request.
+`read_runs(paths)` returns one `TaskRun` for each evaluator on each task, whole ones before parts, newest first. A task with
+several scores (`slide`, `dre`, `convai_opinion`) gives one for each, its `variant`. With `--log_samples`, a run has one
+`RatedRow` per rated response or dialogue, with its score, raters and dialogue; `RatedRow.document` reads the texts from the
+file on request.
 
 Layouts: `FOLDER/<model>/results_<date>.json` with the samples in the same folder; `NAME_<date>.json` with the samples in the
 same folder, if `--output_path` ends in .json; and files uploaded by `--hf_hub_log_args`, whose results and samples may be in
@@ -80,7 +81,10 @@ class _File(_OfTasks, total=False):
 
 
 def read_runs(paths: Iterable[Path | str]) -> list[task_runs.TaskRun]:
-    """Read all runs of this package's tasks from result files, samples files and folders, newest first.
+    """Read all runs of this package's tasks from result files, samples files and folders.
+
+    Whole runs come before those of a part of the set, so that a trial with `--limit` does not take a result's place; among
+    both, the newest is first.
 
     All runs of a cell are returned, but copies of one run (to the Hub and back) only once. Tasks of other packages are left
     out, as are sets that were absent during the run. Raises InputError if a path does not exist, a file is damaged, samples
@@ -101,7 +105,7 @@ def read_runs(paths: Iterable[Path | str]) -> list[task_runs.TaskRun]:
             "--log_samples` wrote."
         )
     # Sorting is stable: variants of one run keep their order.
-    return tell_apart(sorted(runs.values(), key=lambda run: run.date, reverse=True))
+    return tell_apart(sorted(runs.values(), key=lambda run: (not run.is_partial, run.date), reverse=True))
 
 
 def check_one_scorer(runs: Iterable[task_runs.TaskRun]) -> None:

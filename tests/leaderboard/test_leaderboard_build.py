@@ -74,10 +74,13 @@ def test_the_newest_of_several_runs_counts(tmp_path: Path, caplog: pytest.LogCap
     rows = documents(20)
     write_scores(tmp_path, "one", rows, noisy_scores(rows, 0.9), second=1)
     newer = write_scores(tmp_path, "one", rows, noisy_scores(rows, 0.0), second=9)
+    # A trial with --limit after it took its place.
+    trial = {"dstc10_dialog_dgu": (rows[:12], noisy_scores(rows[:12], 0.5))}
+    write_run(tmp_path, scorer_config("one"), trial, second=20, n_original=20)
     with caplog.at_level(logging.WARNING):
         board = build([tmp_path], rank_rounds=0).board
     assert [cell.source for cell in board.cells] == [f"run-9/{newer.name}"]
-    assert caplog.messages == ["leaderboard: 1 older results of the same evaluator and data are left out"]
+    assert caplog.messages == ["leaderboard: 2 older or partial results of the same evaluator and data are left out"]
 
 
 def test_without_samples_there_are_figures_and_no_plots(tmp_path: Path) -> None:
