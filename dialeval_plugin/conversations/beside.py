@@ -28,6 +28,7 @@ _ANSWER = _names(
     r"|assistant|bot|ai|result|message"
 )
 _QUESTION = _names("question|query|prompt|input|request|message|turn|user|human|customer")
+_GREETING = re.compile("(?:first|opening|welcome|initial)_(?:mes|message)|greeting")
 _MAY_BE_NAMES = ("assistant", "bot", "ai", "user", "human", "customer", "input", "message", "result")
 """Names under which one word may be the name of a person or a model, or say how a request went."""
 
@@ -36,6 +37,8 @@ def answer_beside(row: Mapping[str, Any], messages: Sequence[object], turns: Seq
     """Say which field of a row may have the answer to its turns, or to a question next to them; None without one."""
     if other := _other_list(row, messages, turns):
         return f"has other messages in {other!r}. Read these by --columns messages={shlex.quote(other)}."
+    if (greeting := _field(row, _GREETING, turns)) is not None:
+        return f"has {greeting!r} next to its turns, which may have been said before them. Add it to the turns."
     if (answer := _field(row, _ANSWER, turns)) is None:
         return None
     if turns[-1].speaker == USER:

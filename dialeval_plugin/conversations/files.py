@@ -39,6 +39,8 @@ SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".arrow")
 """Suffixes of conversation files; a compressed file adds its own."""
 _HEAD = 50
 """Lines of a text by which its layout is recognised."""
+_DIVIDER = re.compile(r"\n\s*(?:[=*_~#]{3,}|-{5,}|\W*(?i:conversation|chat|dialog(?:ue)?|session|thread|call)\W*\d+\W*)\s*\Z")
+"""A line below a message, such as `=====` or `### Conversation 2`."""
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -92,7 +94,7 @@ def open_rows(path: str, *, called: str | None = None, is_log: bool = True, layo
             elif suffix == ".parquet":
                 yield from _parquet_rows(path)
             elif suffix == ".xlsx":
-                yield from _workbook_rows(path)
+                yield from _workbook_rows(path, keeps_blank=is_log)
             else:
                 yield from _text_rows(path, name, layout, is_log=is_log)
 
@@ -198,7 +200,7 @@ def _rows_of_text(
     delimiter = _DELIMITERS.get(_bare(name).suffix)
     file = io.TextIOWrapper(of_bytes, encoding=encoding, newline="\n" if delimiter is None else "")
     if delimiter is not None:
-        yield from table_rows(file, name, delimiter)
+        yield from table_rows(file, name, delimiter, keeps_blank=is_log)
         return
     n_before, first = 0, ""
     while (line := file.readline(LARGEST_ROW)) and not (first := line).strip():
@@ -243,9 +245,13 @@ def _layout_of_text(head: Sequence[str]) -> Layout | None:
 
 
 def _rows_of_lines(layout: Layout, lines: Iterable[str], name: str, n_before: int) -> Iterator[Line]:
-    n_rows = 0
+    n_rows, is_divided = 0, False
     for number, value in layout.rows(lines) if layout.rows is not None else ():
         n_rows += 1
+        if is_divided and layout.name in ("transcript", "names"):
+            advice = "Save each in a file of its own, or take such lines out."
+            raise InputError(f"{name}:{number + n_before}: comes after a line that may part two chats. {advice}")
+        is_divided = _DIVIDER.search(str(value.get("text", value.get("content")))) is not None
         yield Line(f"{name}:{number + n_before}", dict(value))
     if not n_rows:
         raise InputError(
@@ -331,8 +337,8 @@ def value_rows(text: str, name: str, n_before: int = 0, *, is_log: bool = True) 
         raise InputError(f"{name}: is an empty array, expected one object a row.")
 
 
-def table_rows(file: Iterable[str], name: str, delimiter: str) -> Iterator[Line]:
-    """Yield the rows of a table as objects of column name to text.
+def table_rows(file: Iterable[str], name: str, delimiter: str, *, keeps_blank: bool = False) -> Iterator[Line]:
+    """Yield the rows of a table as objects of column name to text; with `keeps_blank` also blank rows, which are empty.
 
     If the header lacks the delimiter but has semicolons, tabs, commas or bars, that is the delimiter.
     """
@@ -357,7 +363,9 @@ def table_rows(file: Iterable[str], name: str, delimiter: str) -> Iterator[Line]
     try:
         for cells in reader:
             where, start = f"{name}:{start}", reader.line_num + 1 + skipped
-            if not any(cell.strip() for cell in cells):  # rows of a spreadsheet below its last
+            if not any(cell.strip() for cell in cells):
+                if keeps_blank and n_rows:
+                    yield Line(where, {})
                 continue
             if not names:
                 names = [cell.strip() for cell in cells]
@@ -398,7 +406,7 @@ def _without_decimals(row: dict[str, Any], kinds: Mapping[str, Any]) -> dict[str
     return {**row, **numbers}
 
 
-def _workbook_rows(name: str) -> Iterator[Line]:
+def _workbook_rows(name: str, *, keeps_blank: bool) -> Iterator[Line]:
     pandas = optional("pandas", f"{name}: a workbook")
     if importlib.util.find_spec("openpyxl") is None:
         raise MissingPrerequisite(
@@ -413,6 +421,7 @@ def _workbook_rows(name: str) -> Iterator[Line]:
         raise InputError(f"{name}: has {len(filled)} sheets with rows ({', '.join(map(str, filled))}). Leave one.")
     ((sheet, frame),) = filled.items()
     rows = frame.where(frame.notna() & (frame != ""), None).rename(columns=str).to_dict("records")
+    rows = [{} if keeps_blank and not any(one is not None for one in row.values()) else row for row in rows]
     yield from (Line(f"{name}: {sheet}, row {number}", row) for number, row in enumerate(rows, start=2))
 
 

@@ -101,7 +101,8 @@ _PLACEHOLDER = re.compile(r"\[(?:(?:this )?message )?(?:was )?(?:deleted|removed
 _OF_VERSIONS = frozenset(
     {"status", "state", "version", "variant", "attempt", "retry", "revision", "draft", "candidate", "alternative", "option",
      "branch", "shown", "visible", "visibility", "hidden", "selected", "chosen", "accepted", "preferred", "final", "kind",
-     "channel", "audience", "private", "recipient", "to", "target", "regenerated", "replaces", "edit", "edited"}
+     "channel", "audience", "private", "recipient", "to", "target", "regenerated", "replaces", "edit", "edited", "lang",
+     "language", "locale", "model"}
 )  # fmt: skip
 _SHOWN = {"sent", "delivered", "read", "seen", "received", "done", "complete", "completed", "finished", "success", "none", "ok"}
 """Words of fields that may say which of two messages was shown, and values of a message that was."""
@@ -119,6 +120,11 @@ _OTHER_TEXTS = (
 )  # fmt: skip
 """Fields that may hold the text or mean something else."""
 _WRAPPERS = ("message", "data", "kwargs", "payload")
+_SAYS = re.compile(
+    r"send_message|(?:(?:send|say|speak|talk|respond|reply|message)_to|message|answer)_(?:the_)?(?:user|customer|human)|respond|send_(?:reply|response)|reply|final_answer"
+)
+_SAID = "message | text | content | response | reply | answer"
+"""Tools by which an agent speaks to the user, and their arguments."""
 _CALLS = frozenset({"tool_call", "tool_calls", "function_call", "toolCalls", "tool_use", "toolInvocations"})
 _TEXT_PARTS = frozenset(
     {"text", "input_text", "output_text", "refusal", "markdown", "paragraph", "audio_transcription", "answer"}
@@ -152,7 +158,7 @@ _SAID_BY_CLINE = re.compile(
 )
 _WRAPPED = re.compile(r"<(answer|output|response|final_answer)>\s*(.*?)\s*</\1>", re.DOTALL)
 _ATTACHED = re.compile(
-    r"<(environment_details|system-reminder|additional_data|attached_files|open_and_recently_viewed_files|user_info|"
+    r"<(environment_details|system[-_](?:reminder|note|message)|additional_data|attached_files|open_and_recently_viewed_files|user_info|"
     r"project_layout|editor_context|reminderInstructions|attachments)>.*?</\1>\s*",
     re.DOTALL,
 )
@@ -421,14 +427,13 @@ def unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _sent(value: Mapping[str, Any]) -> list[Any]:
-    """Return as parts what an agent of MemGPT or Letta says by a call of a tool, and its thought; [] for other messages."""
+    """Return as parts what an agent, as of MemGPT or Letta, says by a call of a tool, and its thought; [] for others."""
     calls = parsed_cell(value.get("tool_calls") or [value.get("tool_call")])
     inner = [call.get("function", call) for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
-    said = [
-        parsed_cell(one.get("arguments")) for one in inner if isinstance(one, Mapping) and one.get("name") == "send_message"
-    ]
+    named = ((str(one.get("name")), parsed_cell(one.get("arguments"))) for one in inner if isinstance(one, Mapping))
+    said = [at(of, _SAID) or "" for name, of in named if _SAYS.fullmatch(name) and (name == "send_message" or at(of, _SAID))]
     thought = [{"type": "thinking"}] if said and value.get("content") else []
-    return [*thought, *({"type": "text", "text": at(one, "message") or ""} for one in said)]
+    return [*thought, *({"type": "text", "text": one} for one in said)]
 
 
 def _speaker(value: Mapping[str, Any], where: str, fields: Fields) -> tuple[str | None, bool]:
@@ -465,7 +470,8 @@ def _speaker(value: Mapping[str, Any], where: str, fields: Fields) -> tuple[str 
 def _possible_speakers(value: Mapping[str, Any]) -> list[str]:
     """Return the fields of a message whose names may mean its speaker, and whose values may be one."""
     return [
-        name for name, one in value.items() if name not in _TEXT_FIELDS and isinstance(one, (str, int))
+        name for name, one in value.items()
+        if name not in _TEXT_FIELDS and isinstance(one, (str, int)) and str(one).strip()[-1:] not in (".", "?", "!")
         and (words_in(name) == {"name"} or words_in(name) & _OF_PEOPLE or is_side(one))
     ]  # fmt: skip
 
@@ -780,7 +786,10 @@ def _prefixes(turns: Sequence[Turn]) -> list[re.Match[str]]:
         return []
     named, speakers = [speaker_of(match[1]) for match in matches], [turn.speaker for turn in turns]  # type: ignore[index]
     is_told = len(set(named)) < len(turns) or any(PREFIX.match(turn.text) for turn in turns)
-    are_speakers = is_told and len(set(named)) > 1 if set(speakers) == {None} else named == speakers
+    # Each speaker may have a name, too, that begins all texts.
+    n_named = {len(one) for one in (set(named), set(speakers), {*zip(named, speakers, strict=True)})}
+    are_named = named == speakers or (n_named == {len(set(named))} and 1 < len(set(named)) < len(turns))
+    are_speakers = is_told and len(set(named)) > 1 if set(speakers) == {None} else are_named
     return matches if are_speakers else []  # type: ignore[return-value]
 
 

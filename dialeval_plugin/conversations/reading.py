@@ -42,7 +42,7 @@ from .messages import (
     words_in,
     words_of,
 )
-from .order import Branches, Order, current_of, id_of_message, paths
+from .order import Branches, Order, current_of, id_of_message, paths, place_of
 from .record import REPEATED, Conversation, Kept, Reading, ReadingOptions, TurnChoice, id_text, kept_fields
 from .responses import OF_AN_EXAMPLE, QUESTIONS, likely_table, response_of
 
@@ -75,7 +75,8 @@ def read_rows(
         messages.setdefault(layout, {}).setdefault(_conversation_of(named), []).append(packed)
 
     _check_columns(options.columns)
-    for given in rows.lines:
+    parted: list[str] = []
+    for given in _without_blank(rows.lines, parted) if is_table else rows.lines:
         line = _of_table(given, options.columns) if is_table else given
         row = _renamed(line, options.columns, given.value if is_table or number == reading.first else None)
         is_one = is_message_row(row.value)
@@ -104,8 +105,20 @@ def read_rows(
             f"{where}: is read as a message of the layout {other!r}, which other rows do not have. Read all rows alike by "
             f"--layout {other}, or by --columns speaker=NAME,text=NAME."
         )
+    # Some programs write a blank line after each row.
+    begins = f"{parted[0]}: comes after a blank row" if 0 < len(parted) < number - reading.first - 1 else None
     for name, of_layout in messages.items():
-        yield from _grouped(name, of_layout, reading)
+        yield from _grouped(name, of_layout, reading, begins)
+
+
+def _without_blank(lines: Iterable[Line], parted: list[str]) -> Iterator[Line]:
+    """Yield a table's rows but for blank ones; add to `parted` the location of each that comes after one."""
+    is_after_blank = False
+    for line in lines:
+        if line.value:
+            parted += [line.where] * is_after_blank
+            yield line
+        is_after_blank = not line.value
 
 
 def _with_layout(row: Line, options: ReadingOptions, *, is_one: bool, is_table: bool) -> tuple[Line, Layout | None]:
@@ -243,12 +256,9 @@ def _conversations_of(row: Line, line: Line, layout: Layout, reading: Reading, n
         reading.left_out[REPEATED] += len(logged)
         return
     reading.left_out.update(one.left_out for one in logged if one.left_out)
+    logged = [part for one in logged for part in _by_conversation(one)]
     for index, one in enumerate(logged):
         if one.left_out:
-            continue
-        if field := _names_several(one.messages):
-            advice = "Write each message as a row of its own, and they are grouped by it."
-            reading.refuse(InputError(f"{row.where}: has messages of several conversations, which {field!r} names. {advice}"))
             continue
         own = id_of(row.value) if one.id is None and len(logged) == 1 else one.id
         id = name if len(logged) == 1 else f"{name}_{index}"
@@ -261,12 +271,16 @@ def _conversations_of(row: Line, line: Line, layout: Layout, reading: Reading, n
         yield from _in_order(one._replace(id=id), *places, layout.name, reading, key, may_lack_answer=layout.is_of_any_product)
 
 
-def _names_several(messages: Sequence[object]) -> str | None:
-    """Return the field by which messages belong to more than one conversation; None if they do not."""
+def _by_conversation(logged: Logged) -> list[Logged]:
+    """Return the conversations of a list of messages, a field of which names that of each."""
+    messages = [unwrapped(one) if isinstance(one, Mapping) else {} for one in logged.messages]
     for name in CONVERSATION_IDS:
-        if len({str(one[name]) for one in messages if isinstance(one, Mapping) and one.get(name) is not None}) > 1:
-            return name
-    return None
+        parts: dict[Any, list[object]] = {}
+        for one, message in zip(logged.messages, messages, strict=True):
+            parts.setdefault(str(message.get(name)), []).append(one)
+        if 1 < len(parts.keys() - {"None"}) < len(messages):
+            return [logged._replace(id=id, messages=part) for id, part in parts.items()]
+    return [logged]
 
 
 def _in_order(
@@ -378,8 +392,10 @@ def _names(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-def _grouped(layout: str, groups: dict[str | None, list[_Packed]], reading: Reading) -> Iterator[Conversation]:
-    """Yield the conversations of message rows; rows of different conversations may alternate."""
+def _grouped(
+    layout: str, groups: dict[str | None, list[_Packed]], reading: Reading, begins: str | None
+) -> Iterator[Conversation]:
+    """Yield the conversations of message rows, which may alternate; `begins` says why one may begin somewhere."""
     if list(groups) == [None] and layout == _MESSAGE_ROWS:
         # If nothing else names a conversation, an id shared by several messages is the conversation's.
         ids = [packed.value.get("id") for packed in groups[None]]
@@ -394,10 +410,10 @@ def _grouped(layout: str, groups: dict[str | None, list[_Packed]], reading: Read
                 f"{groups[None][0].where}: has no conversation, and {unnamed!r} may be it. "
                 f"Say so by --columns {columns}. Or read all rows as one by --order listed."
             )
-        elif reading.options.order is None and (again := _begins_again(groups[None])):
+        elif reading.options.order is None and (begins := begins or _begins_again(groups[None])):
             raise InputError(
-                f"{again}: says what {groups[None][0].where} says again, so that another conversation may begin there. Name "
-                "the conversation of every message in a column 'conversation', or read all as one by --order listed."
+                f"{begins}, so that another conversation may begin there. Name the conversation of every message in a column "
+                "'conversation', or read all as one by --order listed."
             )
     elif None in groups and len(groups) > 1:
         advice = "Name the conversation of every message. Of merged cells, copy it into each row."
@@ -407,6 +423,8 @@ def _grouped(layout: str, groups: dict[str | None, list[_Packed]], reading: Read
         if (n_copies := len(group) - len(group := _once(group))) > 0:
             reading.left_out["repeated message"] += n_copies
         lines, kept = [Line(packed.where, packed.value) for packed in group], [dict(packed.kept) for packed in group]
+        if layout == _MESSAGE_ROWS and reading.options.order is None and (doubled := _said_twice(lines)):
+            raise InputError(doubled)
         id = reading.places.unique(reading.name(reading.first) if given is None else given, lines[0].where)
         is_layout = layout != _MESSAGE_ROWS
         if latest := {str(line.value["replaces"]): place for place, line in enumerate(lines) if "replaces" in line.value}:
@@ -431,29 +449,46 @@ def _once(group: list[_Packed]) -> list[_Packed]:
     return group if id_of_message(group[0].value) is None else [*rows.values()][::-1]
 
 
+def _said_twice(lines: Sequence[Line]) -> str | None:
+    """Say which row repeats the one before it, or the first, at the same place and with another field; None without one."""
+    words = [words_of(line.value) for line in lines]
+    for old, new in itertools.chain(itertools.pairwise(range(len(lines))), ((0, n) for n in range(2, len(lines)))):
+        (where, before), (place, row) = lines[old], lines[new]
+        if words[old] == words[new] != [] and place_of(before) == place_of(row):
+            names = (name for name in row if row[name] != before.get(name) and not words_in(name) & ID_WORDS)
+            if (name := next(names, None)) is not None:
+                advice = "Keep one row of each message, or read all by --order listed."
+                return f"{place}: says what {where} says, and differs in {name!r}, such as by who judged it. {advice}"
+    return None
+
+
 def _unnamed_conversation(lines: Sequence[_Packed]) -> str | None:
-    """Return a column that is called an id, or has one value in each block of rows in which several speak; None without one."""
-    no_ids, first = ("id", "parent_id", "user_id", "sender_id", "author_id", "date"), lines[0].value
-    for name in (name for name, one in first.items() if name not in no_ids and one not in words_of(first)):
-        values = [str(line.value.get(name)) for line in lines]
-        if not 1 < len(set(values)) < len(lines):
+    """Return a column that is called an id, or by whose values, each in a block or of a user, several speak; None without."""
+    first = lines[0].value
+    for name in (name for name, one in first.items() if name not in ("id", "parent_id", "date") and one not in words_of(first)):
+        values, speakers = [str(line.value.get(name)) for line in lines], dict[str, set[str]]()
+        for value, line in zip(values, lines, strict=True):
+            speakers.setdefault(value, set()).add(str(words_of(line.value)[:1]))
+        if not 1 < len(speakers) < len(lines):
             continue
-        runs = [[*group] for _, group in itertools.groupby(zip(values, lines, strict=True), key=lambda one: one[0])]
-        several_speak = (len({str(words_of(line.value)[:1]) for _, line in run}) > 1 for run in runs)
-        if words_in(name) & ID_WORDS or (len(runs) == len(set(values)) and 2 * sum(several_speak) > len(runs)):
+        is_of_one = name in ("user_id", "sender_id", "author_id")
+        several_speak = 2 * sum(len(one) > 1 for one in speakers.values()) > len(speakers)
+        is_in_blocks = len(speakers) == sum(1 for _ in itertools.groupby(values))
+        if (several_speak and (is_of_one or is_in_blocks)) or (not is_of_one and words_in(name) & ID_WORDS):
             return name
     return None
 
 
 def _begins_again(lines: Sequence[_Packed]) -> str | None:
-    """Return the location of a row that says what the first one says; None without one.
+    """Return the location of a row that says what the first one says, and that it does; None without one.
 
     It begins another conversation if that is a prompt or a greeting, or if the next row says what the second one says.
     """
     words = [words_of(line.value) for line in lines]
     is_opening = any(isinstance(one, str) and speaker_of(one) in (SYSTEM, ASSISTANT) for one in words[0])
     again = (place for place in range(1, len(words)) if words[place] == words[0] != [])
-    return next((lines[place].where for place in again if is_opening or words[place : place + 2] == words[:2]), None)
+    found = (lines[place].where for place in again if is_opening or words[place : place + 2] == words[:2])
+    return next((f"{where}: says what {lines[0].where} says again" for where in found), None)
 
 
 _PART = {"type", "content_type", "parts", "text", "content", "value"}

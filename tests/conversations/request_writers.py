@@ -195,6 +195,7 @@ CONVERSATIONS: dict[str, Writer] = {
             for n, (role, _) in enumerate(turns)},
         "items": {str(n): {"data": {"role": role, "content": [{"type": "output_text", "text": text}]}}
                   for n, (role, text) in enumerate(turns)}}],
+    "openai-items": lambda turns, id: [{"id": id, "first_id": "2", "data": chat(turns)[::-1]}],
     "tau-bench": lambda turns, id: [{"task_id": id, "reward": 1.0, "traj": chat(turns)}],
     "azure-evaluation": lambda turns, id: [{"id": id, "conversation": {"messages": chat(turns)}}],
     "gemini": lambda turns, id: [{"id": id, "contents": [

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
 from dialeval_plugin.conversations.messages import split_dialogue, turn_of
@@ -41,6 +42,25 @@ ASIDES = (
     "<svg><path/></svg>", "Thought: I like tea.\nAction: drink it!",
 )  # fmt: skip
 READ: dict[str, tuple[list[Any], Talk]] = {
+    "messages of two conversations in one list": (
+        [{"data": [{"conversation_id": id, **said(*one)} for one in (("user", TEA), ("assistant", LIKE)) for id in (1, 2)]}],
+        ONE * 2,
+    ),
+    "what an agent says by a tool": (
+        chat(said("user", TEA), said("assistant", "Be nice.", tool_calls=[
+            {"function": {"name": "respond_to_user", "arguments": json.dumps({"text": LIKE})}}])), ONE,
+    ),
+    "the name of its speaker before each text": (
+        chat(said("user", f"Tom: {TEA}"), said("assistant", f"Aria: {LIKE}"), said("user", f"Tom: {HOW}"),
+             said("assistant", f"Aria: {BREW}")), TWO,
+    ),
+    "a note of the system in the user's turn": (
+        chat(said("user", f"<system_note>Be brief.</system_note>\n{TEA}"), said("assistant", LIKE)), ONE,
+    ),
+    "a page of questions and answers": ([{"messages": {"data": [{"user_query": TEA, "openai_response": LIKE}]}}], ONE),
+    "a page of stored completions": (
+        [{"input_messages": [said("user", TEA)], "choices": [{"message": said("assistant", LIKE)}]}], ONE,
+    ),
     "a role next to text": (chat({"role": "user", "text": TEA}, {"role": "assistant", "text": LIKE}), ONE),
     "the marks of LangChain's buffer": ([{"text": f"\n\nHuman: {TEA}\n\nAI: {LIKE}"}], ONE),
     "a paragraph that begins with AI:": (
@@ -672,9 +692,25 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
     "a text of one line without roles": (
         [{"messages": TEA}], "messages: is a text without roles. Begin each turn with 'User:'",
     ),
-    "messages of two conversations in one list": (
-        [{"data": [{"conversation_id": id, **said(role, TEA)} for id in (1, 2) for role in ("user", "assistant")]}],
-        "has messages of several conversations, which 'conversation_id' names. Write each message as a row of its own",
+    "which conversation, by its user": (
+        [{"user_id": id, "role": role, "text": TEA} for role in ("user", "assistant") for id in (1, 2)],
+        "Say so by --columns conversation=user_id,speaker=role,text=text.",
+    ),
+    "a row for each who judged a message": (
+        [{"conversation_id": 1, "judge": judge, **one} for one in ASKED[:2] for judge in "ab"],
+        "differs in 'judge', such as by who judged it. Keep one row of each message, or read all by --order listed.",
+    ),
+    "an answer to another that is elsewhere": (
+        [{"input": HOW, "output": [said("assistant", BREW)], "previous_response_id": "r1"}],
+        "or read it alone by --columns context=input,response=output.",
+    ),
+    "a page of an API without times": (
+        [{"data": [said("assistant", LIKE), said("user", TEA)], "first_id": "2", "last_id": "1"}],
+        "Read it so by --layout openai-items, or as it is listed by --columns messages=data.",
+    ),
+    "a greeting next to the turns": (
+        chat(said("user", TEA), said("assistant", LIKE), greeting="Hello!"),
+        "has 'greeting' next to its turns, which may have been said before them.",
     ),
     "which of two answers, by their versions": (
         chat(said("user", TEA), said("assistant", "Tea?", version=1), said("assistant", LIKE, version=2)),
@@ -848,6 +884,44 @@ def talk(source: Source) -> Talk:
 def test_what_was_misread_is_read(kind: str, tmp_path: Path) -> None:
     rows, expected = READ[kind]
     assert talk(Source(str(written(rows, tmp_path)))) == expected
+
+
+@pytest.mark.parametrize("blank", [",\n", "\n"])
+def test_blank_rows_may_part_conversations(blank: str, tmp_path: Path) -> None:
+    rows = "role,content\n" + blank.join(f'user,{text}\nassistant,"{LIKE}"\n' for text in (TEA, HOW))
+    (path := tmp_path / "log.csv").write_text(rows + blank, encoding="utf-8")
+    assert "log.csv:5: comes after a blank row" in refusal(Source(str(path)).read, "turn")
+    assert len(talk(Source(str(path), ReadingOptions(order="listed")))) == 2
+    path.write_text(rows.replace("\n", "\n\n"), encoding="utf-8")  # as of Python on Windows
+    assert len(talk(Source(str(path)))) == 2
+
+
+def test_blank_rows_of_a_workbook_may_part_conversations(tmp_path: Path) -> None:
+    rows = [[role, text] for role, text in (("user", TEA), ("assistant", LIKE))]
+    path = tmp_path / "log.xlsx"
+    pandas.DataFrame([*rows, [None, None], *rows], columns=["role", "content"]).to_excel(path, index=False)
+    assert "row 5: comes after a blank row" in refusal(Source(str(path)).read, "turn")
+
+
+@pytest.mark.parametrize(("first", "layout"), [("User", None), ("Ann", "names")])
+def test_a_line_may_part_chats_of_a_text(first: str, layout: str | None, tmp_path: Path) -> None:
+    chats = [f"{first}: {TEA}\nAssistant: {LIKE}\n{first}: {HOW}\nAssistant: {BREW}\n"] * 2
+    (path := tmp_path / "log.txt").write_text("\n=====\n\n".join(chats), encoding="utf-8")
+    assert "comes after a line that may part two chats" in refusal(
+        Source(str(path), ReadingOptions(layout=layout)).read, "turn"
+    )
+
+
+def test_what_was_said_before_a_question_may_be_a_text(tmp_path: Path) -> None:
+    row = {"session_id": 1, "chat_history": f"Human: {TEA}\nAI: {LIKE}", "question": HOW, "answer": BREW}
+    path = written([row], tmp_path)
+    assert talk(Source(str(path), ReadingOptions(layout="question-answer"))) == LAST
+    assert "Read each row alone" in refusal(Source(str(path), ReadingOptions(layout="exchange-rows")).read, "turn")
+
+
+def test_answers_in_rows_of_a_conversation_may_be_objects(tmp_path: Path) -> None:
+    rows = [{"thread_id": 1, "prompt": one, "response": json.dumps({"text": two})} for one, two in ((TEA, LIKE), (HOW, BREW))]
+    assert talk(Source(str(written(rows, tmp_path)), ReadingOptions(layout="exchange-rows"))) == TWO
 
 
 @pytest.mark.parametrize("kind", REFUSED)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from dialeval_plugin.conversations.messages import ASSISTANT, USER, is_message, named_lines, parsed_cell, sides_of
+from dialeval_plugin.conversations.messages import ASSISTANT, USER, at, is_message, named_lines, parsed_cell, sides_of
 from dialeval_plugin.conversations.order import current_of
 from dialeval_plugin.core.errors import InputError, unknown_name
 
@@ -38,7 +38,7 @@ from .layout import (
 _EXCHANGES = (
     ("input", "output"), ("input", "response"), ("input", "choices"),
     ("inputs", "outputs"), ("request", "response"), ("prompt_messages", "completion_message"),
-    ("prompt", "completion"), ("prompt", "response"), ("input_messages", "output_messages"),
+    ("prompt", "completion"), ("prompt", "response"), ("input_messages", "output_messages"), ("input_messages", "choices"),
     ("input_messages", "output_message"), ("full_request", "full_response"),
 )  # fmt: skip
 
@@ -70,6 +70,11 @@ def _answer(value: Value, name: str) -> Any:
 
 def _read_exchange(value: Value) -> list[Logged]:
     request, answer = _exchange_names(value) or _EXCHANGES[0]
+    if at(value, "previous_response_id | response.previous_response_id"):
+        raise InputError(
+            "continues an answer that 'previous_response_id' names, so that what was said before is not in it. Write all "
+            f"messages in {request!r}, or read it alone by --columns context={request},response={answer}."
+        )
     (logged,) = exchange(value[request], _answer(value, answer), id_of(value))
     last: Any = logged.messages[logged.n_history - 1]
     if request == "messages" and isinstance(last, Mapping) and last.get("role") == "assistant":
@@ -257,8 +262,9 @@ def _of_lists(value: Value, layouts: Iterable[Layout] = ()) -> Layout | None:
 
 _LISTS = (
     "data", "conversations", "samples", "chats", "dialogues", "items", "rows", "results", "simulations", "sessions", "threads",
-    "chat", "list", "histories", "conversationHistoryRecords", "request_states", "testCases", "conversationalTestCases",
-    "paragraphs", "tabs", "train", "dev", "validation", "test", "calls", "tickets", "users", "contacts",
+    "chat", "chat-sessions", "list", "histories", "conversationHistoryRecords", "request_states", "testCases",
+    "conversationalTestCases", "paragraphs", "tabs", "train", "dev", "valid", "validation", "test", "calls", "tickets", "users",
+    "contacts",
 )  # fmt: skip
 """Names of lists of conversations; a list of another name may have several answers to one request."""
 

@@ -168,8 +168,8 @@ def _conversation_id(value: Value) -> object:
 
 def _is_row_of_chat(value: Value) -> bool:
     """Whether a row has a question, its answer if there is one, and their conversation's id."""
-    is_message = bool(value.keys() & {"text", "content", "message"})
-    return not is_message and bool(_fields_of_exchange(value)) and _conversation_id(value) is not None
+    is_other = bool(value.keys() & {"text", "content", "message"} or any(re.search("(?i)history$", name) for name in value))
+    return not is_other and bool(_fields_of_exchange(value)) and _conversation_id(value) is not None
 
 
 def _question_answer(value: Value) -> list[Logged]:
@@ -182,10 +182,14 @@ def _question_answer(value: Value) -> list[Logged]:
 
 
 def _both_messages(value: Value) -> list[Value]:
+    if earlier(value):
+        raise InputError("has what was said before next to a question. Read each row alone by --layout question-answer")
     question, answer = _fields_of_exchange(value)
     place = {"conversation": _conversation_id(value), **place_of(value)}
     next_place = {**place, "index": place["index"] + 0.5} if "index" in place else place
-    return [as_message(USER, value[question], **place), as_message(ASSISTANT, value.get(answer or ""), **next_place)]
+    (logged,) = exchange(value[question], value.get(answer or "") or [], None)
+    messages: Any = logged.messages if answer and value.get(answer) else [*logged.messages, as_message(ASSISTANT, None)]
+    return [{**one, **(place if n < logged.n_history else next_place)} for n, one in enumerate(messages)]
 
 
 _HALVES = (
@@ -197,8 +201,8 @@ _HALVES = (
 
 def _of_halves(value: Value) -> list[Any]:
     """Return the messages of turns that have a question and its answer each; raise a LookupError or the like for others."""
-    names = (*WHOLE, "transcript", "history", "dialogue", "log")
-    turns = next((turns for name in names if (turns := listed(value.get(name)))), [])
+    names = (*WHOLE, "transcript", "history", "dialogue", "log", "messages.data", "interactions")
+    turns = next((turns for name in names if (turns := listed(at(value, name)))), [])
     (question,), (answer,) = (half & turns[0].keys() for half in _HALVES)
     if "role" in turns[0] or ("log" in value and question == "input"):  # a log of calls
         raise LookupError

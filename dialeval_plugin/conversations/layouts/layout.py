@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from dialeval_plugin.conversations.messages import (
     ASSISTANT,
+    PREFIX,
     USER,
     USUAL,
     Fields,
@@ -289,7 +290,8 @@ def messages_of(value: Any, role: str) -> list[Any] | None:
     if value.keys() & {"role", "parts", "content"} or is_message(value):
         return [{"role": role, **value}]
     text = next(
-        (value[name] for name in ("output_text", "text", "answer", "response", "question", "query") if name in value), None
+        (value[name] for name in ("output_text", "text", "answer", "response", "reply", "question", "query") if name in value),
+        None,
     )
     return [{"role": role, "content": text}] if isinstance(text, str) else None
 
@@ -319,7 +321,9 @@ def earlier(value: Value) -> list[Any]:
     """Return the messages before a question, which rows have in a field called `history` or `chat_history`, for example."""
     for name in value:
         if isinstance(name, str) and name.lower().endswith("history") and value[name]:
-            if (messages := listed(value[name])) is None:
+            lines = [PREFIX.match(line) for line in value[name].splitlines()] if isinstance(value[name], str) else []
+            marked = [{"role": one[1], "content": one.string[one.end() :]} for one in lines if one]
+            if (messages := listed(value[name]) or (marked if all(lines) else None)) is None:
                 raise InputError(f"has a {name!r} that is no list. Write what was said before as a list of messages.")
             return messages_of(messages, USER) or []
     return []

@@ -1,11 +1,7 @@
 """Layouts of chatbot and customer service platforms: trackers, transcripts and tickets.
 
 Schemas: Voiceflow in Tahmidbugs/UIF-chatbot-analytics, `exampleResponse.js`. The others follow the documentation of each API,
-without a file of the product at hand: Rasa (tracker events), Botpress (listMessages), Amazon Connect (Contact Lens), ElevenLabs
-(conversations), Retell (get-call), Vapi (calls), Intercom (conversations), Zendesk (comments), Twilio (messages), Cohere (chat
-v1), Chatwoot (messages), LiveChat (chats), Freshchat (messages), HubSpot (threads), Help Scout (threads), Freshdesk
-(tickets), Salesforce (entries), Bland (calls), Gorgias (tickets), Front, tawk.to, Hume (chat events), Genesys (transcripts),
-FastGPT, Coze and Chainlit.
+without a file of the product at hand.
 """
 
 from __future__ import annotations
@@ -124,7 +120,7 @@ LAYOUTS = [
            message=said("direction", "payload.text | payload.markdown", {"incoming": USER}, otherwise=ASSISTANT,
                         only=("type", {"text", "choice", "markdown", None}), conversation="conversationId | threadId",
                         timestamp="createdAt | createdOn")),
-    Layout("voiceflow", "a transcript of Voiceflow, a trace a row", "turnID type format payload{}",
+    Layout("voiceflow", "a transcript of Voiceflow, a trace a row", "turnID type payload{}",
            message=said("type",
                "payload.payload.query | payload.payload.label | payload.payload.message | payload.message | payload.payload",
                {"request": USER}, otherwise=ASSISTANT, only=("type", {"request", "text", "speak"}))),

@@ -188,6 +188,10 @@ def _langgraph(value: Value) -> list[Logged]:
 
 LAYOUTS = [
     plain("gemini", "requests of Gemini's API", "contents"),
+    Layout("openai-items", "a page of a conversation of OpenAI's API", read=lambda value: list_at(value, "data")[::-1],
+           recognises=lambda value: has(value, "first_id") and not any("created_at" in one for one in value["data"]),
+           open_question="is {about}, which has no times, and is listed with the newest first unless asked for otherwise. Read "
+           "it so by --layout {name}, or as it is listed by --columns messages=data"),
     plain("promptlayer", "requests of PromptLayer", "prompt_blueprint.prompt_template.messages"),
     Layout("langgraph", "states of LangGraph's threads", "values.messages[]", _langgraph),
     exchange_at("langsmith", "runs of LangSmith", "inputs", "outputs", "run_type"),
