@@ -78,7 +78,7 @@ _TEXTS_OF_PEOPLE, _TEXTS_WITH_A_ROLE = frozenset({"text", "utterance"}), frozens
 _IS_USER = {
     **dict.fromkeys(
         ("isCreatedByUser", "is_user", "isUser", "fromUser", "from_user", "is_human", "isHuman", "is_customer", "isCustomer",
-         "inbound", "is_inbound", "isInbound"), True,
+         "is_from_user", "inbound", "is_inbound", "isInbound"), True,
     ),
     **dict.fromkeys(("is_bot", "isBot", "from_bot", "fromBot", "is_assistant", "isAssistant", "is_ai", "is_agent", "isAgent",
                      "from_agent", "fromAgent"), False),

@@ -108,12 +108,13 @@ def _stamp(message: object) -> Any:
 def _other_time(messages: Sequence[object]) -> list[str]:
     """Return the only field of unusual name that has a date, or seconds since 1970, in all messages; [] without one."""
     first = messages[0] if isinstance(messages[0], Mapping) else {}
-    names = (name for name, one in first.items() if _is_date(one) and not _NOT_OF_A_MESSAGE.search(name))
-    found = [name for name in names if all(isinstance(one, Mapping) and _is_date(one.get(name)) for one in messages)]
+    names = (name for name, one in first.items() if is_date(one) and not _NOT_OF_A_MESSAGE.search(name))
+    found = [name for name in names if all(isinstance(one, Mapping) and is_date(one.get(name)) for one in messages)]
     return found if len(found) == 1 else []
 
 
-def _is_date(value: object) -> bool:
+def is_date(value: object) -> bool:
+    """Whether a value is a date with a time, a time of day, or seconds since 1970."""
     if isinstance(value, str) and not value.isdecimal():
         return re.match(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d?\d:\d\d(:\d\d)?( ?[AaPp][Mm])?\Z", value) is not None
     return isinstance(value, (int, float, str)) and (10**9 < float(value) < 2 * 10**9 or 10**12 < float(value) < 2 * 10**12)

@@ -42,7 +42,7 @@ from .messages import (
     words_in,
     words_of,
 )
-from .order import Branches, Order, current_of, id_of_message, paths, place_of
+from .order import Branches, Order, current_of, id_of_message, is_date, paths, place_of
 from .record import REPEATED, Conversation, Kept, Reading, ReadingOptions, TurnChoice, id_text, kept_fields
 from .responses import OF_AN_EXAMPLE, QUESTIONS, likely_table, response_of
 
@@ -454,11 +454,11 @@ def _said_twice(lines: Sequence[Line]) -> str | None:
     words = [words_of(line.value) for line in lines]
     for old, new in itertools.chain(itertools.pairwise(range(len(lines))), ((0, n) for n in range(2, len(lines)))):
         (where, before), (place, row) = lines[old], lines[new]
-        if words[old] == words[new] != [] and place_of(before) == place_of(row):
-            names = (name for name in row if row[name] != before.get(name) and not words_in(name) & ID_WORDS)
-            if (name := next(names, None)) is not None:
-                advice = "Keep one row of each message, or read all by --order listed."
-                return f"{place}: says what {where} says, and differs in {name!r}, such as by who judged it. {advice}"
+        is_again = words[old] == words[new] != [] and all(of(before) == of(row) for of in (place_of, id_of_message))
+        names = (name for name in row if is_again and row[name] != before.get(name) and not is_date(row[name]))
+        if (name := next(names, None)) is not None:
+            advice = "Keep one row of each message, or read all by --order listed."
+            return f"{place}: says what {where} says, and differs in {name!r}, such as by who judged it. {advice}"
     return None
 
 

@@ -65,6 +65,10 @@ BY_NAME = {
         "numbered-turns", {"id": "c", **{f"Turn {n}": text for n, (_, text) in enumerate(TEA, start=1)}, "turn 5": None},
         [(TEA, [1, 3])],
     ),
+    "numbered questions and answers": (
+        "numbered-turns", {"id": "c", **{f"{'aq'[n % 2]}{(n + 1) // 2}": text for n, (_, text) in enumerate(TEA, start=1)}},
+        [(TEA, [1, 3])],
+    ),
     "topical-chat": (
         "topical-chat", {"t_1": {"article_url": "u", "config": "A", "content": [
             {"message": text, "agent": f"agent_{n % 2 + 1}", "sentiment": "Happy"} for n, (_, text) in enumerate(TEA)]}},

@@ -437,6 +437,7 @@ TEXTS = {
     "kakaotalk": (f"Bob 님과 카카오톡 대화\n\n--- 2024 ---\n[ann] [오전 10:00] {TEA}\n", f"[bob] [오후 1:00] {DO}\n"),
     "kakaotalk of a phone": (f"2024년 1월 2일 화요일\n2024. 1. 2. 오전 10:00, ann : {TEA}\n",
                              f"2024. 1. 2. 오전 10:01, bob : {DO}\n"),
+    "zoom": (f"10:00:00\t From  ann : {TEA}\n", f"10:01:00\t From  bob to  Everyone : {DO}\n"),
     "wechat-text": (f"{_A_DAY} 10:00:00 ann\n{TEA}\n\n", f"{_A_DAY} 10:01:00 bob\n{DO}\n"),
     "discord-text": (f"=====\nGuild: Tea\n=====\n\n[{_A_DAY} 10:00] ann\n{TEA}\n\n", f"[{_A_DAY} 10:01] bob\n{DO}\n"),
     "names": (f"ann: {TEA}\n", f"bob: {DO}\nann: {TEA}\nbob: {DO}\n"),

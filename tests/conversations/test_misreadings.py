@@ -697,8 +697,11 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         "Say so by --columns conversation=user_id,speaker=role,text=text.",
     ),
     "a row for each who judged a message": (
-        [{"conversation_id": 1, "judge": judge, **one} for one in ASKED[:2] for judge in "ab"],
-        "differs in 'judge', such as by who judged it. Keep one row of each message, or read all by --order listed.",
+        [{"conversation_id": 1, "judge_id": judge, **one} for one in ASKED[:2] for judge in "ab"],
+        "differs in 'judge_id', such as by who judged it. Keep one row of each message, or read all by --order listed.",
+    ),
+    "blocks of rows that begin alike": (
+        [{"thread_id": 1, "reviewer": who, **one} for who in "ab" for one in ASKED], "says what",
     ),
     "an answer to another that is elsewhere": (
         [{"input": HOW, "output": [said("assistant", BREW)], "previous_response_id": "r1"}],

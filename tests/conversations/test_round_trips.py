@@ -26,7 +26,7 @@ from tests.refusals import refusal
 WITHOUT_ID = {"codex", "sillytavern", "voiceflow", "whatsapp", "slack", "twilio", "simple-evals", "parlai", "transcript",
               "text-generation-webui", "pydantic-ai", "autogen", "semantic-kernel", "copilot-cli", "gemini-cli",
               "openhands", "aider", "koboldcpp", "cline-ui", "mattermost", "irc", "line",
-              "kakaotalk", "wechat-text", "discord-text", "names"}  # fmt: skip
+              "kakaotalk", "zoom", "wechat-text", "discord-text", "names"}  # fmt: skip
 """Layouts that call no conversation by a name of its own, or by another."""
 UNDER_A_HEAD = {"wechat-text", "discord-text"}
 """Layouts in which the line above a text has its speaker."""

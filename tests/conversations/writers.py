@@ -425,6 +425,8 @@ WRITERS: dict[str, Writer] = {
         f"10:{n:02d}\t{role}\t{text}\n" for n, (role, text) in enumerate(spoken(turns))),
     "kakaotalk": lambda turns, id: "".join(f"[{role}] [오전 10:{n:02d}] {text}\n"
         for n, (role, text) in enumerate(spoken(turns))),
+    "zoom": lambda turns, id: "".join(f"10:{n:02d}:00\t From  {role} : {text}\n"
+        for n, (role, text) in enumerate(spoken(turns))),
     "wechat-text": lambda turns, id: "".join(f"2025-01-02 10:{n:02d}:00 {role}\n{text}\n\n"
         for n, (role, text) in enumerate(spoken(turns))),
     "discord-text": lambda turns, id: "====\nGuild: Tea\n" + "".join(f"[02-Jan-25 10:{n:02d} AM] {role}\n{text}\n\n"

@@ -218,10 +218,18 @@ _TURNS = ("turn", "utterance", "message")
 
 
 def _numbered(value: Value) -> list[tuple[int, str, Any]]:
-    """Return number, name and text of fields such as `user_1` and `assistant_1`, or `turn_1`, in the order of the numbers."""
+    """Return number, name and text of fields such as `user_1`, `a1` and `turn_1`, in the order of the numbers."""
     matches = ((_NUMBERED.fullmatch(name), one) for name, one in value.items())
     turns = [(int(match[2]), match[1].lower(), one) for match, one in matches if match]
-    return sorted((turn for turn in turns if turn[1] in _TURNS or is_role(turn[1])), key=lambda turn: turn[0])
+    known = {*_TURNS}.union(*_HALVES)
+    return sorted((turn for turn in turns if turn[1] in known or is_role(turn[1])), key=lambda turn: turn[0])
+
+
+def _has_numbered_turns(value: Value) -> bool:
+    """Whether an object has texts `turn_1`, `turn_2`, ..., or `q1`, `a1`, `q2`, ..., of which each question has an answer."""
+    names = [name for _, name, _ in _numbered(value)]
+    halves = [sum(name in half for name in names) for half in _HALVES]
+    return (len(names) > 1 and set(names) in ({name} for name in _TURNS)) or (halves == [len(names) / 2] * 2 and len(names) > 2)
 
 
 def _has_numbered(value: Value) -> bool:
@@ -396,8 +404,8 @@ LAYOUTS = [
     texts("open-orca", "OpenOrca", "question", "response", "system_prompt"),
     Layout("numbered", "columns user_1, assistant_1, user_2, ...", _has_numbered,
            lambda value: [as_message(role, text) for _, role, text in _numbered(value) if text]),
-    Layout("numbered-turns", "columns turn_1, turn_2, ...",
-           lambda value: {name for _, name, _ in _numbered(value)} in ({name} for name in _TURNS),
+    Layout("numbered-turns", "columns turn_1, turn_2, ..., or q1, a1, q2, ...",
+           _has_numbered_turns,
            lambda value: alternating(text for _, _, text in _numbered(value) if text), open_question=_WITHOUT_SPEAKERS),
 ]  # fmt: skip
 LAST = [

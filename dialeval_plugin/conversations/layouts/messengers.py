@@ -37,6 +37,7 @@ _LINES = {
         rf"\[(?P<speaker>[^\]]+)\] \[(?:오[전후] )?{_TIME}\] (?P<text>.*)",
         rf"(?:\d+[.년] ?){{2}}\d+[.일] (?:오[전후] )?{_TIME}, (?P<speaker>[^:]+) : (?P<text>.*)",
     ),
+    "zoom": (rf"{_TIME}\s+From\s+(?P<speaker>[^:]{{1,60}}?)(?:\s+to\s+[^:]{{1,60}}?)?\s*:\s*(?P<text>.*)",),
     "wechat-text": (rf"{_DAY} {_TIME} (?P<speaker>\S[^:]{{0,40}})(?P<text>)",),
     "discord-text": (rf"\[(?:{_DAY}|\d\d-\w{{3}}-\d\d) {_TIME}\] (?P<speaker>[^:]{{1,80}})(?P<text>)",),
     "names": (rf"(?:[\[(]?{_TIME}[\])]? +)?(?P<speaker>[^\W\d][\w.'-]{{0,20}}(?: [\w.'-]{{1,20}}){{0,2}}): (?P<text>.*)",),
@@ -289,7 +290,8 @@ LAYOUTS = [
         _of_people(name, about, rows=_text_rows(name), message=_of_text, told_by=told_by)
         for name, about, told_by in (
             ("irc", "a log of IRC", "line"), ("line", "LINE's export, a text", "line"),
-            ("kakaotalk", "KakaoTalk's export, a text", "line"), ("wechat-text", "a text of WeChat or QQ", "speakers"),
+            ("kakaotalk", "KakaoTalk's export, a text", "line"), ("zoom", "Zoom's chat, a text", "line"),
+            ("wechat-text", "a text of WeChat or QQ", "speakers"),
             ("discord-text", "DiscordChatExporter's text", "speakers"),
             ("names", "a text whose messages begin with names, `Ann: Hi.`", "speaker again"),
         )
