@@ -39,7 +39,7 @@ SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".arrow")
 """Suffixes of conversation files; a compressed file adds its own."""
 _HEAD = 50
 """Lines of a text by which its layout is recognised."""
-_DIVIDER = re.compile(r"\n\s*(?:[=*_~#]{3,}|-{5,}|\W*(?i:conversation|chat|dialog(?:ue)?|session|thread|call)\W*\d+\W*)\s*\Z")
+_DIVIDER = re.compile(r"\n\s*(?:[=*_~#]{3,}|-{5,}|\W*(?i:conversation|chat|dialogue|dialog|session|thread|call)\W*\d+\W*)\s*\Z")
 """A line below a message, such as `=====` or `### Conversation 2`."""
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
 
