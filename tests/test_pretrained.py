@@ -9,6 +9,7 @@ import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from sentence_transformers import SentenceTransformer
@@ -35,9 +36,10 @@ from dialeval_plugin.pretrained.catalogue import (
     settings_file,
     verify,
 )
-from reproduction.pretrained import first_screen
+from reproduction.pretrained import build, first_screen
 from reproduction.pretrained.build import CORPORA, RECIPES, acceptance_command, check_files, command, pack_again
-from tests.cli.running import run, run_installed
+from tests import forked
+from tests.cli.running import environment, run, run_installed
 from tests.hub_stand_in import hub_stand_in
 from tests.refusals import refused
 
@@ -271,6 +273,12 @@ def test_a_packed_model_learns_acceptance_and_keeps_where_it_was_trained(
     # The shorter of its two logs, and the percentiles of responses without those of dialogues.
     recipe = replace(RECIPES["general-open"], logs=("convai1",), scales=RECIPES["general-open"].scales[:1])
     monkeypatch.setitem(RECIPES, "general-open", recipe)
+    # One file for the percentiles and two for what it knows, instead of ten; the command that it types is forked.
+    monkeypatch.setattr(build, "HUMAN", ("esconv/valid.txt",))
+    monkeypatch.setattr(build, "CHATS", ("esconv/valid.txt", "empathetic_dialogues/afraid.csv"))
+    environ = environment(tmp_path, DIALEVAL_DATA_DIR=str(data_dir))
+    fork = SimpleNamespace(run=lambda words, env, check: forked.run(words, cwd=tmp_path, env=environ))
+    monkeypatch.setattr(build, "subprocess", fork)
     target = tmp_path / "general-open"
     shutil.copytree(tiny_general, target)
     record = {"options": {"seed": 13, "precision": "float32"}, "leak_rule": 1}
