@@ -21,7 +21,8 @@ Run = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def two_corpora(own_data: Path) -> Path:
+def two_corpora(own_data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("dialeval_plugin.statistics.preferences.N_FLIPS", 4)
     return write_preferences(own_data, "dream", "msc")
 
 

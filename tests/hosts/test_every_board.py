@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS
 from dialeval_plugin.leaderboard.board import Leaderboard
 from dialeval_plugin.leaderboard.build import cells_of
 from dialeval_plugin.leaderboard.task_runs import TaskRun
+from dialeval_plugin.statistics import preferences
 from tests.hosts.test_rescoring_of_tasks import Chance
 from tests.hosts.through_lm_eval import Everywhere, evaluate, everywhere
 from tests.layouts import fed_rows, write_convai, write_fed
@@ -59,6 +61,14 @@ TASKS: dict[str, tuple[str, ...]] = {
     "dre_tu": ("dre", "ex_dre", "in_dre", "non_dre"),
 }
 """One task of each family, with the names of the scores that it gives."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_flips() -> Iterator[None]:
+    """Floors of preferences by 4 flips of a coin instead of 200, a third of the time of this file."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(preferences, "N_FLIPS", 4)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ from dialeval_plugin.leaderboard.result_files import read_runs
 from dialeval_plugin.leaderboard.task_runs import TaskRun
 from dialeval_plugin.reports.correlation_report import ReportOptions, evaluate_agreement
 from dialeval_plugin.reports.score_alignment import AlignedScores, align
+from dialeval_plugin.statistics import preferences
 from dialeval_plugin.statistics.bootstrap import Estimate
 from tests.hosts.through_lm_eval import Chance, evaluate, metrics
 from tests.layouts import fed_rows, write_convai, write_fed
@@ -52,6 +53,7 @@ def runs(data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[TaskRun]:
     output = tmp_path_factory.mktemp("output")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("DIALEVAL_DATA_DIR", str(data))
+        patched.setattr(preferences, "N_FLIPS", 4)
         # Fewer responses of the embedded corpus: those tasks are not what takes time here.
         evaluate(Chance(), *TASKS, output=output, limit=80)
     return read_runs([output])
