@@ -17,7 +17,7 @@ import pytest
 from reproduction.notebooks import NOTEBOOKS, SETTINGS, run
 from tests import forked, prose
 from tests.browser import browser_page
-from tests.cli.running import DIALEVAL, environment
+from tests.cli.running import DIALEVAL, environment, run_installed
 from tests.documented import PAGES, ROOT, Block, blocks, is_printed
 from tests.page_commands import PageCommands
 
@@ -133,8 +133,8 @@ def test_sessions_on_public_data_print_what_they_show(block: Block, tmp_path: Pa
     for path in (data_dir / "llm_judgements").glob("*/fed_data/turn_level/*_metrics.json"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
     command, _, shown = block.text.removeprefix("$ dialeval ").partition("\n")
-    words = [sys.executable, "-m", "dialeval_plugin", *shlex.split(command)]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = run_installed(tmp_path, *shlex.split(command), DIALEVAL_DATA_DIR=str(data_dir))
+    assert done.returncode == 0, done.stderr
     assert is_printed(shown, done.stdout, done.stderr), done.stdout
 
 
