@@ -37,6 +37,8 @@ settings.register_profile("without deadlines", deadline=None)
 settings.load_profile("without deadlines")
 # Reading the options of every command takes a tenth of a second: once a process, not once a command.
 typer.main.get_command = functools.cache(typer.main.get_command)
+# A test's file need not outlive a loss of power, for which it would wait for the disk. Commands in other processes do wait.
+os.fsync = lambda descriptor: None  # type: ignore[assignment]
 
 
 @pytest.hookimpl(wrapper=True)
