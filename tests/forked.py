@@ -12,6 +12,7 @@ import functools
 import gc
 import hashlib
 import importlib
+import itertools
 import json
 import os
 import runpy
@@ -25,7 +26,6 @@ import threading
 import time
 import types
 import weakref
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -50,7 +50,7 @@ OF_THE_HUB = {"HF_ENDPOINT", "HF_HUB_CACHE", "HF_HUB_DISABLE_TELEMETRY", "HF_HUB
 HOME = 900
 """Descriptor of a command's home: libraries build the paths of their caches when they are imported, before the fork."""
 FROM_NOTHING = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0")
-"""Commands with the same variables that are not forked, in the first process of pytest."""
+"""First commands that are not forked, in the first process of pytest."""
 MOST = 3
 """Servers that a process of pytest asks."""
 STAND_IN = """\
@@ -65,7 +65,7 @@ sys.stderr.write(stderr)
 sys.exit(status)
 """
 
-_started: Counter[frozenset[tuple[str, str]]] = Counter()
+_commands = itertools.count()
 _servers: dict[frozenset[tuple[str, str]], _Server] = {}
 STARTED: dict[int, subprocess.Popen[bytes]] = {}
 """Servers that this process has started, by their numbers; they fork for other processes of pytest, too."""
@@ -80,7 +80,7 @@ def run(
 
     On Linux a command of this environment's Python (`-m`, `-c` or an installed script) is forked where OMP_NUM_THREADS is 1, as
     the Makefile sets it: else imports start threads, which a fork would lose. In the first process of pytest the first command
-    with the same variables starts from nothing, as a user's does.
+    starts from nothing, as a user's does.
 
     Raises:
         subprocess.TimeoutExpired: the command took longer than `timeout` seconds and was killed.
@@ -133,8 +133,7 @@ def _server(words: Sequence[str], env: Mapping[str, str]) -> _Server | None:
     if hosts := [place for place in env.get("PYTHONPATH", "").split(os.pathsep) if (Path(place) / "lm_eval").exists()]:
         read["PYTHONPATH"] = os.pathsep.join(hosts)
     key = frozenset(read.items())
-    _started[key] += 1
-    if _started[key] > FROM_NOTHING and key not in _servers and len(_servers) < MOST:
+    if next(_commands) >= FROM_NOTHING and key not in _servers and len(_servers) < MOST:
         _servers[key] = _Server(dict(key))
     return _servers.get(key)
 
