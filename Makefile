@@ -165,6 +165,7 @@ wheels: $(READY)
 light: wheels
 	$(UV) venv --quiet --clear --python $(PYTHON) build/light
 	$(UV) pip install --quiet --python build/light/bin/python --constraint constraints.txt build/dist/dialeval_core-*.whl
+	$(BIN)/python tests/bytecode.py build/light
 	OMP_NUM_THREADS=1 build/light/bin/python tests/light.py
 
 # What users install: every scorer, metric and command from the wheel, and the source distribution's own tests.
@@ -173,6 +174,7 @@ installed: wheels
 	rm -rf build/installed
 	$(UV) venv --quiet --python $(PYTHON) build/installed/venv
 	$(INSTALL) build/dist/dialeval_plugin-*.whl
+	$(BIN)/python tests/bytecode.py build/installed/venv
 	$(INSTALLED) tests/smoke.py --forked
 	tar -xzf build/dist/*.tar.gz --strip-components 1 --one-top-level=build/installed/source
 	$(INSTALL) --reinstall --no-deps build/dist/*.tar.gz
