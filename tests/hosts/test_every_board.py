@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import runpy
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import pytest
 import yaml
 
 from dialeval_plugin.core.resources import tasks_path
+from dialeval_plugin.corpora.readers import fed
 from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS
 from dialeval_plugin.leaderboard.board import Leaderboard
 from dialeval_plugin.leaderboard.build import cells_of
@@ -81,6 +83,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, tiny_slm: Path) -> dict[str, 
     found = {}
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("DIALEVAL_DATA_DIR", str(root))
+        patched.setattr(fed, "read", cache(fed.read))  # each of its twelve tasks reads the file, in both runs
         for name, model in (("language model", Chance()), ("scorer", "dialogue-metric")):
             output = tmp_path_factory.mktemp("output")
             settings: dict[str, Any] = {} if name == "language model" else {"model_args": "scorer=response_length"}
