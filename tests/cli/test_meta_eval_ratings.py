@@ -104,7 +104,7 @@ def test_a_ceiling_that_is_surely_low_is_said_in_words(tmp_path: Path) -> None:
     write_rows(tmp_path / "s.jsonl", [{"id": row["id"], "score": float(row["id"])} for row in rows])
     (beside,) = shown(tmp_path / "s.jsonl", *words, "--coefficient", "pearson", "--rounds", "0")["rows"]
     assert beside["pearson_ceiling"] == found["rows"][0]["ceiling_of_mean"]
-    text = run("meta-eval", tmp_path / "s.jsonl", *words, "--rounds", "0").stdout
+    text = run("meta-eval", tmp_path / "s.jsonl", *words, "--coefficient", "pearson", "--rounds", "0").stdout
     assert (
         f"rating: no metric can be expected to have a Pearson correlation above {beside['pearson_ceiling']:.3f} "
         "with these ratings (dialeval meta-eval --ratings, without scores, has the interval).\n"
