@@ -198,6 +198,7 @@ def test_wheel_and_source_distribution_hold_every_file_of_the_repository(tmp_pat
     code = "from setuptools import build_meta; build_meta.build_wheel('../built'); build_meta.build_sdist('../built')"
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path / "source", capture_output=True, check=True)
     (wheel,), (source,) = (list((tmp_path / "built").glob(pattern)) for pattern in ("*.whl", "*.tar.gz"))
+    assert wheel.stat().st_size <= 100e6  # what PyPI takes
     in_wheel = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     (metadata,) = (name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".dist-info/METADATA"))
     assert b"\nLicense-Expression: Apache-2.0 AND CC-BY-4.0 AND CC-BY-NC-4.0 AND " in zipfile.ZipFile(wheel).read(metadata)
