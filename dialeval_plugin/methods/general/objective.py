@@ -23,7 +23,7 @@ from dialeval_plugin.terminal import Progress
 
 from .conversations import Pair
 from .model import GeneralModel, GeneralRecipe
-from .signals import HEADS, NEGATIVES, STYLE_HEADS, CorpusSignals
+from .signals import HEADS, NEGATIVES, STYLE_HEADS, CorpusSignals, words
 
 MARGIN = 0.5
 """Cosine distance between robust and non-robust part beyond which the loss is 0, as in SLIDE's equation 2."""
@@ -185,6 +185,7 @@ def make_step(model: GeneralModel, rows: Sequence[SampledResponse]) -> Step:
         if row.pair.facts:
             facts.setdefault(row.pair.facts, len(facts))
     own = [responses[row.pair.response] for row in rows]
+    said = [words(row.pair.response) for row in rows]
     labelled = {head: Labelled([], [], []) for head in HEADS}
     ranked = dict.fromkeys(own)
     for number, row in enumerate(rows):
@@ -199,8 +200,9 @@ def make_step(model: GeneralModel, rows: Sequence[SampledResponse]) -> Step:
             for response in wrong_responses:
                 labelled[head].add(number, response, 0.0)
         others = list(_others(rows, number))
-        if others:
-            labelled["fit"].add(number, own[others[0]], 0.0)
+        # Two dialogues may have the same response, such as "Yes.".
+        if (other := next((other for other in others if said[other] != said[number]), None)) is not None:
+            labelled["fit"].add(number, own[other], 0.0)
         known = (rows[place].pair.facts for place in others)
         strange = next((other for other in known if other and other != row.pair.facts), None)
         if row.pair.facts and strange is not None:

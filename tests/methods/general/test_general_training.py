@@ -6,14 +6,17 @@ import json
 import random
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.methods.general.conversations import Conversation, GeneralSources, conversation
+from dialeval_plugin.methods.general.conversations import Conversation, GeneralSources, Pair, conversation
 from dialeval_plugin.methods.general.model import GeneralRecipe, TrainedGeneral
+from dialeval_plugin.methods.general.objective import SampledResponse, make_step
 from dialeval_plugin.methods.general.signals import NEGATIVES
 from dialeval_plugin.methods.general.training import GeneralTrainingOptions, train
 from dialeval_plugin.training.checkpoints import read_history
@@ -175,3 +178,18 @@ def test_corpora_of_one_response_each_are_refused(tiny_encoder: Path, tmp_path: 
         "a larger max_pairs."
     ):
         train(GeneralSources([one], toy(20)), tmp_path / "general", options(tiny_encoder))
+
+
+def test_a_response_is_not_wrong_in_its_own_place() -> None:
+    """Next to a row of another dialogue with the same text, it was right and wrong for one context."""
+    said = ("Yes.", "yes", "Near the station.", "Yes.")
+    found = [conversation("toy", [f"Is it {n}?", response]) for n, response in enumerate(said)]
+    rows = [SampledResponse(Pair(one, 1), ()) for one in found if one is not None]
+    texts = SimpleNamespace(contexts=lambda texts: [SimpleNamespace(ids=[]) for _ in texts], responses=list)
+    fit = make_step(cast("Any", SimpleNamespace(texts=texts)), rows).labelled["fit"]
+    texts_of = list(dict.fromkeys(said))
+    pairs = [(owner, texts_of[place], label) for owner, place, label in zip(*fit, strict=True)]
+    assert pairs == [
+        *((0, "Yes.", 1.0), (0, "Near the station.", 0.0), (1, "yes", 1.0), (1, "Near the station.", 0.0)),
+        *((2, "Near the station.", 1.0), (2, "Yes.", 0.0), (3, "Yes.", 1.0), (3, "Near the station.", 0.0)),
+    ]
