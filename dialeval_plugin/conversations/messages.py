@@ -72,7 +72,7 @@ _KINDS, _KINDS_OF_PARTS = ("type", "message_type", "messageType"), ("type", "con
 """Fields of a message's kind, which may be a role, and of a part's."""
 _PARTS = ("parts", "blocks", "segments", "content_list", "contentChunks")
 """Fields of a message's parts."""
-_TEXT_FIELDS = ("content", "text", "value", "message", "utterance", "mes", *_PARTS)
+_TEXT_FIELDS = ("content", "text", "value", "message", "message_text", "messageText", "utterance", "mes", *_PARTS)
 _TEXTS_OF_PEOPLE, _TEXTS_WITH_A_ROLE = frozenset({"text", "utterance"}), frozenset({"content", "value", "parts"})
 """Fields of a text that may stand without a speaker, and of one that may not."""
 _IS_USER = {
@@ -115,7 +115,7 @@ _OF_PEOPLE = frozenset(
 )  # fmt: skip
 """Words of fields that may name the speaker or mean something else: a message with no other such field is an error."""
 _OTHER_TEXTS = (
-    "body", "body_text", "msg", "say", "message_text", "transcript", "response", "answer", "output", "sentence", "line",
+    "body", "body_text", "msg", "say", "transcript", "response", "answer", "output", "sentence", "line",
     "caption",
 )  # fmt: skip
 """Fields that may hold the text or mean something else."""

@@ -52,6 +52,8 @@ COLUMNS = tuple(dict.fromkeys((*OF_AN_EXAMPLE, "conversation", "speaker", "text"
 """Field names that `columns` can map to the columns of a table."""
 _CONVERSATIONS = (*CONVERSATION_IDS, "message_tree_id", "trace_id")
 """Names of the id of a message's conversation; `id` is the message's own, unless several messages share it."""
+_USERS = frozenset({"user", "participant", "customer", "sender", "author", "person", "email", "phone"})
+"""Words of columns of a user, with whom somebody else speaks."""
 _MESSAGE_ROWS = "message rows"
 """Name of the layout of rows that are one message each, in no product's layout."""
 
@@ -218,7 +220,8 @@ def _is_readable(value: Mapping[str, Any]) -> bool:
 @functools.lru_cache(maxsize=1024)
 def _aliases(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Return the columns whose names are usual but for case, spaces and hyphens, each with its usual name."""
-    usual = ((name, re.sub(r"[\s-]+", "_", name.strip().lower())) for name in names if name != name.lower() or " " in name)
+    changed = (name for name in names if name != name.lower() or " " in name)
+    usual = [(name, re.sub(r"(?<=[a-z])(?=[A-Z])|[\s-]+", "_", name.strip()).lower()) for name in changed]
     return tuple((name, one) for name, one in usual if one not in names)
 
 
@@ -404,7 +407,7 @@ def _grouped(
             for packed, own in zip(groups[None], ids, strict=True):
                 by_id.setdefault(id_text(own, f"{packed.where}: id"), []).append(packed)
             groups = by_id
-        elif reading.options.order is None and (unnamed := _unnamed_conversation(groups[None])):
+        elif reading.options.order is None and (unnamed := _parting_column(groups[None])):
             columns = columns_of(groups[None][0].value, {"conversation": unnamed, **reading.options.columns})
             raise InputError(
                 f"{groups[None][0].where}: has no conversation, and {unnamed!r} may be it. "
@@ -423,8 +426,8 @@ def _grouped(
         if (n_copies := len(group) - len(group := _once(group))) > 0:
             reading.left_out["repeated message"] += n_copies
         lines, kept = [Line(packed.where, packed.value) for packed in group], [dict(packed.kept) for packed in group]
-        if layout == _MESSAGE_ROWS and reading.options.order is None and (doubled := _said_twice(lines)):
-            raise InputError(doubled)
+        if layout == _MESSAGE_ROWS and reading.options.order is None and (doubt := _joined_by_name(lines)):
+            raise InputError(doubt)
         id = reading.places.unique(reading.name(reading.first) if given is None else given, lines[0].where)
         is_layout = layout != _MESSAGE_ROWS
         if latest := {str(line.value["replaces"]): place for place, line in enumerate(lines) if "replaces" in line.value}:
@@ -449,8 +452,8 @@ def _once(group: list[_Packed]) -> list[_Packed]:
     return group if id_of_message(group[0].value) is None else [*rows.values()][::-1]
 
 
-def _said_twice(lines: Sequence[Line]) -> str | None:
-    """Say which row repeats the one before it, or the first, at the same place and with another field; None without one."""
+def _joined_by_name(lines: Sequence[Line]) -> str | None:
+    """Say which row repeats the one before it, or the first, but for a field, or which column has several users; or None."""
     words = [words_of(line.value) for line in lines]
     for old, new in itertools.chain(itertools.pairwise(range(len(lines))), ((0, n) for n in range(2, len(lines)))):
         (where, before), (place, row) = lines[old], lines[new]
@@ -459,22 +462,26 @@ def _said_twice(lines: Sequence[Line]) -> str | None:
         if (name := next(names, None)) is not None:
             advice = "Keep one row of each message, or read all by --order listed."
             return f"{place}: says what {where} says, and differs in {name!r}, such as by who judged it. {advice}"
+    if (name := _parting_column(lines, of_users=True)) is not None:
+        advice = "Join both columns into one, and name it by --columns conversation=NAME, or read them so by --order listed."
+        return f"{lines[0].where}: is of a conversation with several users by {name!r}. {advice}"
     return None
 
 
-def _unnamed_conversation(lines: Sequence[_Packed]) -> str | None:
-    """Return a column that is called an id, or by whose values, each in a block or of a user, several speak; None without."""
+def _parting_column(lines: Sequence[_Packed | Line], *, of_users: bool = False) -> str | None:
+    """Return a column that is called an id, or by whose values, each in a block or a user's, several speak; None without."""
     first = lines[0].value
     for name in (name for name, one in first.items() if name not in ("id", "parent_id", "date") and one not in words_of(first)):
+        is_user = bool(words_in(name) & _USERS)
+        if of_users and not is_user:
+            continue
         values, speakers = [str(line.value.get(name)) for line in lines], dict[str, set[str]]()
         for value, line in zip(values, lines, strict=True):
             speakers.setdefault(value, set()).add(str(words_of(line.value)[:1]))
-        if not 1 < len(speakers) < len(lines):
-            continue
-        is_of_one = name in ("user_id", "sender_id", "author_id")
         several_speak = 2 * sum(len(one) > 1 for one in speakers.values()) > len(speakers)
         is_in_blocks = len(speakers) == sum(1 for _ in itertools.groupby(values))
-        if (several_speak and (is_of_one or is_in_blocks)) or (not is_of_one and words_in(name) & ID_WORDS):
+        may_part = (several_speak and (is_user or is_in_blocks)) or (not is_user and words_in(name) & ID_WORDS)
+        if 1 < len(speakers) < len(lines) and may_part:
             return name
     return None
 

@@ -110,11 +110,11 @@ REQUESTS: dict[str, Writer] = {
         "outputs": {"generations": [[{"text": turns[-1][1], "message": constructed(turns)[-1]}]]}}],
     "langsmith of an agent": lambda turns, id: [
         {"id": id, "run_type": "chain", "inputs": {"messages": lang(turns[:-1])}, "outputs": {"messages": lang(turns)}}],
-    "langsmith-examples": lambda turns, id: [
+    "langsmith of examples": lambda turns, id: [
         {"id": id, "dataset_id": "d", "inputs": {"messages": chat(turns[:-1])}, "outputs": {"message": chat(turns)[-1]}}],
     "langfuse": lambda turns, id: [
         {"id": id, "name": "n", "input": chat(turns[:-1]), "output": turns[-1][1], "observations": [], "scores": []}],
-    "langfuse-traces": lambda turns, id: [
+    "langfuse of a table": lambda turns, id: [
         {"id": id, "traceId": "t", "type": "GENERATION", "input": {"messages": chat(turns[:-1])}, "output": chat(turns)[-1]}],
     "weave": lambda turns, id: [
         {"id": id, "op_name": "o", "trace_id": "t", "inputs": {"self": "s", "messages": chat(turns[:-1])},
@@ -197,7 +197,7 @@ CONVERSATIONS: dict[str, Writer] = {
                   for n, (role, text) in enumerate(turns)}}],
     "openai-items": lambda turns, id: [{"id": id, "first_id": "2", "data": chat(turns)[::-1]}],
     "tau-bench": lambda turns, id: [{"task_id": id, "reward": 1.0, "traj": chat(turns)}],
-    "azure-evaluation": lambda turns, id: [{"id": id, "conversation": {"messages": chat(turns)}}],
+    "messages of Azure": lambda turns, id: [{"id": id, "conversation": {"messages": chat(turns)}}],
     "gemini": lambda turns, id: [{"id": id, "contents": [
         {"role": "model" if role == "assistant" else role, "parts": [{"text": text}]} for role, text in turns]}],
     "inspect": lambda turns, id: [

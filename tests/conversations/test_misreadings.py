@@ -700,6 +700,10 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         [{"conversation_id": 1, "judge_id": judge, **one} for one in ASKED[:2] for judge in "ab"],
         "differs in 'judge_id', such as by who judged it. Keep one row of each message, or read all by --order listed.",
     ),
+    "which conversation, by a name that each user has": (
+        [{"session_id": 1, "user_id": id, **one} for id in (1, 2) for one in (said("user", f"{id}?"), said("assistant", LIKE))],
+        "is of a conversation with several users by 'user_id'. Join both columns into one, and name it by --columns",
+    ),
     "blocks of rows that begin alike": (
         [{"thread_id": 1, "reviewer": who, **one} for who in "ab" for one in ASKED], "says what",
     ),
@@ -950,6 +954,8 @@ def test_a_table_of_the_same_rows_is_read_alike(kind: str) -> None:
         "Conversation ID,Role,Content",
         "conversationId,role,content",
         "Session-ID,Sender Type,Text",
+        "CONVERSATION_ID,ROLE,MESSAGE_TEXT",
+        "ConversationID,SenderType,MessageText",
         "chat_id,is_bot,text",
         "thread_id,from_user,message",
     ],

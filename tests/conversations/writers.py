@@ -365,8 +365,8 @@ WRITERS: dict[str, Writer] = {
         "contextItems": []} for role, text in turns if role != "tool"]},
     "gorgias": lambda turns, id: {"id": id, "messages": [{"from_agent": role == "assistant", "body_text": text, "public": True}
         for role, text in spoken(turns)]},
-    "front": lambda turns, id: {"id": id, "_results": [{"is_inbound": role == "user", "text": text, "body": f"<p>{text}</p>"}
-        for role, text in spoken(turns)]},
+    "other-name of Front": lambda turns, id: {"id": id, "_results": [
+        {"is_inbound": role == "user", "text": text, "body": f"<p>{text}</p>"} for role, text in spoken(turns)]},
     "tawk": lambda turns, id: {"id": id, "chat": {"messages": [{"sender": {"t": side}, "type": "msg", "msg": text}
         for side, text in _by_role(turns, user="v", assistant="a", tool="s")]}},
     "hume": lambda turns, id: {"id": id, "events_page": [{"role": role, "type": f"{role}_MESSAGE", "message_text": text}

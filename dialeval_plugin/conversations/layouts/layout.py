@@ -371,7 +371,7 @@ def trace_of(value: Value) -> object:
 
 
 def exchange_at(name: str, about: str, request: str, answer: str, *marks: str) -> Layout:
-    """Return a layout of requests and answers at these paths, for objects that also have the fields `marks`."""
+    """Return a layout of requests and answers at these paths, for objects that also have the fields `marks`, see `shape`."""
 
     def read(value: Value) -> list[Logged]:
         if at(value, answer) is None:
@@ -380,7 +380,7 @@ def exchange_at(name: str, about: str, request: str, answer: str, *marks: str) -
 
     return Layout(
         name=name, about=about, read=read, marks=(request.partition(".")[0], answer.partition(".")[0], *marks),
-        recognises=lambda value: has(value, *(marks or (answer.partition(".")[0],))) and at(value, request) is not None,
+        recognises=lambda value: shape(" ".join(marks) or answer.partition(".")[0])(value) and at(value, request) is not None,
     )  # fmt: skip
 
 

@@ -153,8 +153,6 @@ LAYOUTS = [
     plain("zendesk-chat", "a chat of Zendesk", "history", "type", "channel",
           each=said("sender_type | name", "msg", {"Trigger": "event"}, only=("type", {"chat.msg"}), timestamp="timestamp")),
     plain("gorgias", "a ticket of Gorgias", "messages", "from_agent", "body_text", fields=Fields(None, "body_text")),
-    plain("front", "messages of a conversation of Front", "_results", "is_inbound", "text",
-          each=said("is_inbound", "text", {True: USER, False: "agent"}, timestamp="created_at")),
     plain("tawk", "a chat of tawk.to", "chat.messages", "sender", "msg",
           each=said("sender.t", "msg", {"v": USER, "a": "agent", "s": "event"}, timestamp="time")),
     plain("hume", "chats of Hume's voices", "events_page", "role", "message_text", each=said("role", "message_text")),
