@@ -166,7 +166,7 @@ light: wheels
 	$(UV) venv --quiet --clear --python $(PYTHON) build/light
 	$(UV) pip install --quiet --python build/light/bin/python --constraint constraints.txt build/dist/dialeval_core-*.whl
 	$(BIN)/python tests/bytecode.py build/light
-	OMP_NUM_THREADS=1 build/light/bin/python tests/light.py
+	OMP_NUM_THREADS=1 build/light/bin/python tests/light.py --forked
 
 # What users install: every scorer, metric and command from the wheel, and the source distribution's own tests.
 # The latter see the developers' packages of .venv; the wheel is tried before, where nothing hides what it lacks.

@@ -12,6 +12,7 @@ import functools
 import gc
 import hashlib
 import importlib
+import importlib.util
 import itertools
 import json
 import os
@@ -39,6 +40,9 @@ PRELOADED = (
     *("transformers.conversion_mapping", "transformers.models.bert.modeling_bert"),
     "transformers.models.bert.tokenization_bert",
 )
+LIGHT = ("dialeval_plugin.cli.entry", "dialeval_plugin.cli.main", "dialeval_plugin.scoring", "dialeval_plugin.results.gates")
+LIGHT += ("dialeval_plugin.methods.general.scorer", "scipy.stats")
+"""The same where torch is not installed; onnxruntime would start a thread."""
 READ_LATE = {"COLUMNS", "HOME", "OPENAI_API_KEY", "PATH", "PIP_TARGET", "PWD", "PYTEST_CURRENT_TEST", "PYTHONPATH"}
 READ_LATE |= {"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "TOKENIZERS_PARALLELISM", "WORLD_SIZE", "XDG_DATA_HOME"}
 READ_LATE |= {"KILL_AT", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "ORT_DISABLE_TELEMETRY"}
@@ -243,14 +247,16 @@ def _main() -> None:
     """Serve, and be the command in each forked process."""
     # This file's own folder, which is on no command's path.
     del sys.path[0]
-    for name in PRELOADED:
+    is_light = importlib.util.find_spec("torch") is None
+    for name in LIGHT if is_light else PRELOADED:
         importlib.import_module(name)
-    # The host describes the machine in each of its results, with programs that take half a second.
-    collect_env = sys.modules["torch.utils.collect_env"]
-    collect_env.get_pretty_env_info = functools.cache(collect_env.get_pretty_env_info)
-    collect_env.get_pretty_env_info()
-    # The first model that a process opens has transformers compile a thousand patterns of weights' names.
-    sys.modules["transformers.conversion_mapping"].get_checkpoint_conversion_mapping("bert")
+    if not is_light:
+        # The host describes the machine in each of its results, with programs that take half a second.
+        collect_env = sys.modules["torch.utils.collect_env"]
+        collect_env.get_pretty_env_info = functools.cache(collect_env.get_pretty_env_info)
+        collect_env.get_pretty_env_info()
+        # The first model that a process opens has transformers compile a thousand patterns of weights' names.
+        sys.modules["transformers.conversion_mapping"].get_checkpoint_conversion_mapping("bert")
     # Nor does the command line read the options of every command again.
     typer = sys.modules["typer.main"]
     typer.get_command = functools.cache(typer.get_command)

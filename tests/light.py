@@ -3,7 +3,7 @@
     python tests/light.py   # after pip install dialeval-core
 
 Every door that the light installation promises, with the bundled models; and doors that need more, each of which says in one
-line which extra it needs. `make light` calls this with the wheel. It needs no pytest.
+line which extra it needs. `make light` calls this with the wheel. It needs no pytest. `--forked` is that of smoke.py.
 """
 
 from __future__ import annotations
