@@ -196,16 +196,19 @@ FUSED, SMALL = "slide", "small"
 
 
 def cascade_curves(data: str, files: Sequence[Path], quality: str | None = None) -> dict[str, list[CascadePoint]]:
-    """Return the curve of each file by file name, over the rows that have both scores and a rating.
+    """Return the curve of each file by its name, see `named_file`, over the rows that have both scores and a rating.
 
     Raises:
-        InputError: a file has no column `slide` or `small`, its ids are not those of `data`, or several qualities are rated and
-            none is named.
+        InputError: two files share a name, a file has no column `slide` or `small`, its ids are not those of `data`, or several
+            qualities are rated and none is named.
         StatisticUndefined: there are too few rows, or all scores or ratings are equal.
     """
     how = AlignedScores(ratings=data, qualities=(quality,) if quality else (), columns=(FUSED, SMALL))
-    curves = {}
-    for path in files:
+    curves: dict[str, list[CascadePoint]] = {}
+    for source in files:
+        name, path = named_file(source)
+        if (called := name or path.stem) in curves:
+            raise InputError(f"{path}: there is another evaluator {called!r}. Rename one of the files.")
         columns = align([path], how)
         if len(columns) != 2:
             named = ", ".join(dict.fromkeys(one.quality for one in columns))
@@ -217,5 +220,5 @@ def cascade_curves(data: str, files: Sequence[Path], quality: str | None = None)
             if alone is not None and both is not None and rating is not None
         ]
         alone, both, ratings = ([row[place] for row in rows] for place in range(3))
-        curves[path.stem] = cascade_curve(alone, both, ratings)
+        curves[called] = cascade_curve(alone, both, ratings)
     return curves

@@ -109,6 +109,13 @@ def test_a_cascade_is_drawn_from_scores_of_a_fusion(tmp_path: Path) -> None:
     text = (tmp_path / "plot.svg").read_text()
     assert "responses about which the large model is asked (%)" in text
     assert "gpt" in text
+    # Of two files called gpt.jsonl, or named NAME=FILE, the first one's curve was lost.
+    (tmp_path / "b").mkdir()
+    other = write_rows(tmp_path / "b" / "gpt.jsonl", rows)
+    with refused(f"{other}: there is another evaluator 'gpt'. Rename one of the files."):
+        run("plot", "cascade", data, scores, other, "--output", tmp_path / "plot.svg")
+    both = run("plot", "cascade", data, f"a={scores}", f"b={other}", "--output", tmp_path / "plot.svg").stdout.splitlines()
+    assert [line.partition(":")[0] for line in both[:2]] == ["a", "b"]
     write_rows(data, [{"id": str(n), "ratings": {"fit": [n % 5], "style": [n % 3]}} for n in range(20)])
     with refused(f"{data}: several qualities are rated. Name one with --quality: fit, style."):
         run("plot", "cascade", data, scores, "--output", tmp_path / "plot.svg")
