@@ -454,12 +454,14 @@ def _once(group: list[_Packed]) -> list[_Packed]:
 
 def _joined_by_name(lines: Sequence[Line]) -> str | None:
     """Say which row repeats the one before it, or the first, but for a field, or which column has several users; or None."""
-    words = [words_of(line.value) for line in lines]
-    for old, new in itertools.chain(itertools.pairwise(range(len(lines))), ((0, n) for n in range(2, len(lines)))):
+    texts = {str(line.value.get("content", line.value.get("text"))) for line in lines}
+    words = [words_of(line.value) for line in lines] if len(texts) < len(lines) else []
+    is_own = functools.cache(lambda name: len({str(line.value.get(name)) for line in lines}) == len(lines))
+    for old, new in itertools.chain(itertools.pairwise(range(len(words))), ((0, n) for n in range(2, len(words)))):
         (where, before), (place, row) = lines[old], lines[new]
         is_again = words[old] == words[new] != [] and all(of(before) == of(row) for of in (place_of, id_of_message))
         names = (name for name in row if is_again and row[name] != before.get(name) and not is_date(row[name]))
-        if (name := next(names, None)) is not None:
+        if (name := next((name for name in names if not is_own(name)), None)) is not None:
             advice = "Keep one row of each message, or read all by --order listed."
             return f"{place}: says what {where} says, and differs in {name!r}, such as by who judged it. {advice}"
     if (name := _parting_column(lines, of_users=True)) is not None:
@@ -470,10 +472,10 @@ def _joined_by_name(lines: Sequence[Line]) -> str | None:
 
 def _parting_column(lines: Sequence[_Packed | Line], *, of_users: bool = False) -> str | None:
     """Return a column that is called an id, or by whose values, each in a block or a user's, several speak; None without."""
-    first = lines[0].value
-    for name in (name for name, one in first.items() if name not in ("id", "parent_id", "date") and one not in words_of(first)):
+    of_message = words_of(lines[0].value)
+    for name, one in lines[0].value.items():
         is_user = bool(words_in(name) & _USERS)
-        if of_users and not is_user:
+        if name in ("id", "parent_id", "date") or one in of_message or (of_users and not is_user):
             continue
         values, speakers = [str(line.value.get(name)) for line in lines], dict[str, set[str]]()
         for value, line in zip(values, lines, strict=True):

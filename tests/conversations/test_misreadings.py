@@ -800,6 +800,12 @@ def test_an_option_that_would_change_nothing_is_refused(kind: str, tmp_path: Pat
     assert message in refusal(Source(str(written(rows, tmp_path)), ReadingOptions(**options)).read, "turn")
 
 
+def test_the_same_words_twice_are_said_twice(tmp_path: Path) -> None:
+    messages = [said("user", TEA), said("user", TEA), said("assistant", LIKE)]
+    rows = [{"thread_id": 1, "msg_id": n, "sent": f"2026-03-01 10:00:0{n}", **one} for n, one in enumerate(messages)]
+    assert talk(Source(str(written(rows, tmp_path)))) == [([TEA, TEA], LIKE)]
+
+
 def test_the_same_words_later_begin_no_conversation(tmp_path: Path) -> None:
     rows = [said("user", "Yes."), said("assistant", TEA), said("user", "Yes."), said("assistant", LIKE)]
     assert len(talk(Source(str(written(rows, tmp_path))))) == 2

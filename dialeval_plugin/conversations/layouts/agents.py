@@ -18,10 +18,6 @@ from .layout import CONVERSATION_IDS, Layout, Value, as_message, has, plain, sai
 _PYDANTIC_AI = {"system-prompt": SYSTEM, "user-prompt": USER, "text": ASSISTANT, "thinking": "thinking"}
 
 
-_ADK = "sessions of Google's Agent Development Kit"
-_adk = said("author", "content.parts", {USER: USER}, otherwise=ASSISTANT, timestamp="timestamp")
-
-
 def _pydantic_ai(message: Value) -> list[Value]:
     """Return the parts of a message; those that nobody says are thoughts, or calls of tools and their results."""
     return [as_message(_PYDANTIC_AI.get(part["part_kind"], "tool"), part.get("content")) for part in message["parts"]]
@@ -88,8 +84,8 @@ LAYOUTS = [
            recognises=lambda value: (value.keys() >= {"sessionId", "projectHash"} and "messages" not in value)
            or [*value] == ["$set"]
            or (value["type"] in _OF_GEMINI and has(value, "id", "timestamp", "content") and not value.keys() & _NOT_OF_GEMINI)),
-    plain("adk", _ADK, "events", "author", "content", each=_adk),
-    plain("adk", _ADK, "session.events", id="session.id", each=_adk),
+    plain("adk", "sessions of Google's Agent Development Kit", "events | session.events", "author", "content", id="session.id",
+          each=said("author", "content.parts", {USER: USER}, otherwise=ASSISTANT, timestamp="timestamp")),
     plain("haystack", "messages of Haystack", "messages", "_role", "_content", fields=Fields("_role", "_content")),
     Layout("pydantic-ai", "messages of Pydantic AI", "kind parts[part_kind]", message=_pydantic_ai),
     Layout("autogen", "messages of AutoGen's AgentChat", _is_autogen, message=_autogen),

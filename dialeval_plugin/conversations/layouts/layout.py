@@ -242,7 +242,8 @@ def shape(fields: str) -> Callable[[Value], bool]:
 
 def plain(name: str, about: str, path: str, *of_messages: str, **settings: Any) -> Layout:
     """Return a layout with the messages of one conversation at `path`, the first of which has the fields `of_messages`."""
-    return Layout(name, about, f"{path}[{','.join(of_messages)}]", messages_at(path, **settings))
+    shapes = " | ".join(f"{one}[{','.join(of_messages)}]" for one in path.split(" | "))
+    return Layout(name, about, shapes, messages_at(path, **settings))
 
 
 def as_message(role: object, text: object, *unseen: str, **others: object) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, Fields, at, plain_text
 
-from .layout import Layout, Logged, Value, answered, as_message, has, id_of, list_at, messages_at, plain, said
+from .layout import Layout, Logged, Value, answered, as_message, has, id_of, list_at, plain, said
 
 _INTERCOM = {"user": USER, "lead": USER, "contact": USER, "bot": ASSISTANT, "admin": "agent", "team": "agent"}
 _CHATWOOT = {0: USER, 1: ASSISTANT, 2: "event", 3: ASSISTANT, "incoming": USER, "outgoing": ASSISTANT, "activity": "event",
@@ -140,8 +140,7 @@ LAYOUTS = [
                timestamp="request_timestamp",
                conversation="session_id | response.context.conversation_id | request.context.conversation_id")),
     Layout("connect", "transcripts of Amazon Connect's Contact Lens", "Transcript[ParticipantId]", _connect),
-    Layout("retell", "calls of Retell", "transcript_with_tool_calls[] | transcript_object[]",
-           messages_at("transcript_with_tool_calls | transcript_object", id="call_id")),
+    plain("retell", "calls of Retell", "transcript_with_tool_calls | transcript_object", id="call_id"),
     plain("vapi", "calls of Vapi", "artifact.messages"),
     Layout("intercom", "a conversation of Intercom", "source conversation_parts.conversation_parts[]", _intercom),
     Layout("zendesk", "a ticket of Zendesk with its comments", "comments[author_id,body]", _zendesk),
