@@ -20,11 +20,9 @@ PERCENTILES_FILE = "percentiles.json"
 SCOPE_FILE = "scope.json"
 GOLDEN_FILE = "golden.json"
 PROVENANCE_FILE = "provenance.json"
-LARGER_ENCODER_FILE = "larger_encoder.json"
-"""File of a head for another encoder than the model's own; signatures name its hash where it is used."""
 MANIFEST_FILE = "manifest.json"
-METADATA_FILES = frozenset({PERCENTILES_FILE, SCOPE_FILE, GOLDEN_FILE, PROVENANCE_FILE, MANIFEST_FILE, LARGER_ENCODER_FILE})
-"""Files of a model folder that describe the model, or are used with an option, and change no score without it."""
+METADATA_FILES = frozenset({PERCENTILES_FILE, SCOPE_FILE, GOLDEN_FILE, PROVENANCE_FILE, MANIFEST_FILE})
+"""Files of a model folder that describe the model and change no score."""
 RUNTIME_FIELDS = ("backend", "instructions", "dtype")
 """Fields of a signature that name the runtime of a model; only the first if its scores agree with torch's."""
 EXPORTS = "exported"

@@ -38,7 +38,7 @@ CARD = "README.md"
 MODEL_FILES = ("*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model", f"{EXPORTS}/*/*")
 """Patterns of the files that a manifest may name."""
 RECORDED: Mapping[str, str] = {
-    "assistant": "74f795d527e24dc0878e696392758d29534e57580e2da00919fd60e45727baf8",
+    "assistant": "c17863e42ce6d9cb714b87c6c7e75312c8956beaf7e1e38c2d5560f68b37bdaa",
     "assistant-open": "955ee59ca81f90f2dee3cc643d2240140828263af665e8e465e7e432116a9bcc",
     "causalscore": "c0a7eb3b5aa946719e7749b9e7dd94830d62125ae08668b42e86dadbf1d4366f",
     "general": "fd414b29390fc6bc4f65c5b00d418dfda61045ef2e6e7f307e0300c36451ba68",

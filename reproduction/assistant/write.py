@@ -8,7 +8,6 @@ has one of them they take the place of the model's own scores, and answers witho
 
     python -m reproduction.assistant.write --scorer general --work FOLDER \
         --document reproduction/assistant/results.md --document docs/results.md
-    python -m reproduction.assistant.write --encoder FOLDER --work FOLDER --document reproduction/assistant/results.md
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from dialeval_plugin.core.files import checked, read_json
 from dialeval_plugin.core.percentiles import PERCENTILE
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
-from dialeval_plugin.methods.assistant.judging import LARGER_ENCODER
 from dialeval_plugin.methods.assistant.scorer import AssistantScorer
 from dialeval_plugin.pretrained.catalogue import open_scorer
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
@@ -50,7 +48,6 @@ from reproduction.assistant.data import (
 from reproduction.assistant.leaks import overlap_table
 from reproduction.assistant.sources import is_reported
 from reproduction.contrasts.assistant import ALARM, good_answers
-from reproduction.contrasts.assistant import tables as contrast_tables
 from reproduction.documents import estimate, script_parser, write_tables
 from reproduction.intervals import percentile_bootstrap
 from reproduction.kept_results import kept_scores
@@ -70,7 +67,6 @@ OUT_OF_FOLD, LEARNED = " †", " ‡"
 """Marks of figures."""
 PEOPLE = ("PandaLM", "OpenAssistant")
 """The sets of pairs that people ordered."""
-WITH_LARGER_ENCODER = f"with {LARGER_ENCODER}"
 ABOVE_NULL_MODEL = "GPT-3.5 above NullModel"
 QUALITIES = {
     "halie": "overall",
@@ -134,7 +130,7 @@ class Evaluator:
         """Return what is put behind a figure of a set."""
         if self.is_out_of_fold(answers):
             return OUT_OF_FOLD
-        return LEARNED if Path(self.name).name in ("assistant", WITH_LARGER_ENCODER) and of.startswith(ALPACA_EVAL) else ""
+        return LEARNED if Path(self.name).name == "assistant" and of.startswith(ALPACA_EVAL) else ""
 
 
 def trained(name: str, scorer: Scorer, work: Path, out_of_fold: Values) -> Evaluator:
@@ -290,24 +286,6 @@ def percentile_table(evaluators: Sequence[Evaluator], good: Sequence[Example]) -
     return _table(rows, ("evaluator",), [])
 
 
-def larger_encoder_tables(encoder: str, work: Path) -> dict[str, Table]:
-    """Return tables of `assistant` beside itself with the larger encoder: people's pairs, NullModel, HALIE and contrasts."""
-    scorers = {
-        "assistant": load_scorer("assistant", backend="auto"),
-        WITH_LARGER_ENCODER: load_scorer("assistant", backend="auto", encoder=encoder),
-    }
-    every = [*(trained(name, scorer, work, {}) for name, scorer in scorers.items()), baselines(work)[0]]
-    sets = {name: pairs for name, pairs in pair_sets().items() if name in (*PEOPLE, ABOVE_NULL_MODEL)}
-    halie = {"halie": rated_sets()["halie"]}
-    contrasts = contrast_tables(scorers, good_answers(), work, mains_alone=True)
-    return {
-        "larger encoder": preference_table(every, sets),
-        "larger encoder, ratings": rated_table(every, halie),
-        "larger encoder, contrasts": contrasts["answers of assistants"],
-        "larger encoder, neutral changes": contrasts["neutral changes"],
-    }
-
-
 def _points(values: Values, pair: AnswerPair) -> float | None:
     preferred, other = values[pair.preferred.id], values[pair.other.id]
     if preferred is None or other is None:
@@ -332,14 +310,9 @@ def _table(rows: Sequence[TableRow], texts: Sequence[str], notes: Sequence[str])
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
     parser = script_parser(__doc__, work="the scores")
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--scorer", action="append", help="bundled model or folder of one; may be repeated")
-    which.add_argument("--encoder", help="folder of the larger encoder: writes its tables alone")
+    parser.add_argument("--scorer", action="append", required=True, help="bundled model or folder of one; may be repeated")
     parser.add_argument("--out-of-fold", type=Path, help="by default the file beside the script, where it is there")
     options = parser.parse_args(arguments)
-    if options.encoder:
-        write_tables(options.document, larger_encoder_tables(options.encoder, options.work))
-        return
     file = options.out_of_fold or (_OUT_OF_FOLD if _OUT_OF_FOLD.exists() else None)
     folds: dict[str, dict[str, float]] = {}
     if file is not None:

@@ -253,19 +253,12 @@ def _table(rows: Sequence[TableRow], texts: Sequence[str], notes: Sequence[str])
     return Table(full, [named_column(name, 0, is_number=name not in texts) for name in names], notes)
 
 
-def tables(
-    scorers: Mapping[str, Scorer], good: Sequence[RatedAnswer], work: Path, *, mains_alone: bool = False
-) -> dict[str, Table]:
-    """Score the answers with each scorer and return the tables by the names of their markers.
-
-    With `mains_alone` they have the main scores and no defects.
-    """
+def tables(scorers: Mapping[str, Scorer], good: Sequence[RatedAnswer], work: Path) -> dict[str, Table]:
+    """Score the answers with each scorer and return the tables by the names of their markers."""
     spoiled, neutral = spoiled_pairs(KINDS, good), spoiled_pairs(NEUTRAL, good)
     unseen = {one.cluster for one in good if one.group == "oasst" and is_reported(one.cluster)}
     items = [*(one.answer for one in good), *(item for side in _sides([*spoiled, *neutral]) for _, item in side)]
     scored = [ScoredAnswers.of(name, scorer, items, work) for name, scorer in scorers.items()]
-    if mains_alone:
-        scored = [replace(one, columns={one.main: one.columns[one.main]}) for one in scored]
     return {
         "answers of assistants": kind_table(scored, spoiled, unseen),
         "false alarms": alarm_table(scored, good, unseen),

@@ -27,7 +27,7 @@ import torch
 from dialeval_plugin.core.dialogue import Dialogue, Example, Level
 from dialeval_plugin.core.files import read_json, read_text, to_json, write_text
 from dialeval_plugin.core.scope import Scope
-from dialeval_plugin.core.signature import LARGER_ENCODER_FILE, METADATA_FILES, PROVENANCE_FILE, file_hash, file_hashes
+from dialeval_plugin.core.signature import METADATA_FILES, PROVENANCE_FILE, file_hash, file_hashes
 from dialeval_plugin.corpora.registry import read_dialogues
 from dialeval_plugin.methods.assistant.training import WITHOUT_LIMIT
 from dialeval_plugin.methods.breakdown.calibration import CALIBRATION_FILE, Calibration, weights_hash
@@ -253,7 +253,7 @@ def pack_again(name: str, target: Path) -> dict[str, str]:
     """Make anew what a packed model has beside its weights, and return the hashes of its files."""
     said = read_json(target / PROVENANCE_FILE)
     with TemporaryDirectory(dir=target.parent, prefix=".") as unfinished:
-        ignored = shutil.ignore_patterns("README.md", *(METADATA_FILES - {LARGER_ENCODER_FILE}))
+        ignored = shutil.ignore_patterns("README.md", *METADATA_FILES)
         packed = shutil.copytree(target, Path(unfinished, name), ignore=ignored)
         write_manifest(packed)
         return finish(name, packed, target, {field: said[field] for field in ("commit", "machine")})

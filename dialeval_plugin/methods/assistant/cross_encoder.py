@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from annotated_types import Ge
@@ -16,12 +16,17 @@ from typing_extensions import TypedDict
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.files import checked_model_file
+from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.context_texts import numbered
-from dialeval_plugin.models.runtimes.runtime import RuntimeChoice
+from dialeval_plugin.models.runtimes.opening import open_runtime
+from dialeval_plugin.models.runtimes.runtime import Runtime, RuntimeChoice
 from dialeval_plugin.models.tokenisation import text_ids
 
-from .judging import AssistantInput, open_encoder
+from .judging import AssistantInput
 from .rules import lacks_only_full_stop
+
+if TYPE_CHECKING:
+    from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
 
 FOLDER = "cross_encoder"
 """Folder of the encoder in that of a model; a model need not have one."""
@@ -57,7 +62,7 @@ class CrossEncoder:
 
     def __init__(self, folder: Path, choice: RuntimeChoice) -> None:
         self._settings = checked_model_file(folder / SETTINGS_FILE, CrossEncoderSettings)
-        self._runtime = open_encoder(folder, choice)
+        self._runtime = _opened(folder, choice)
         self._weights = np.array(self._settings["weights"], dtype=np.float64)
 
     def log_odds(self, answers: Sequence[AssistantInput]) -> FloatArray:
@@ -100,3 +105,13 @@ def joined(tokenizer: Any, pairs: Sequence[tuple[str, str]], settings: CrossEnco
 
 def _without_middle(ids: list[int], room: int) -> list[int]:
     return ids if len(ids) <= room else [*ids[: room // 2], *ids[len(ids) - (room - room // 2) :]]
+
+
+def _opened(folder: Path, choice: RuntimeChoice) -> Runtime:
+    def load(choice: RuntimeChoice) -> TorchRuntime:
+        from dialeval_plugin.models.encoders import load_encoder  # The first to import torch.
+        from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
+
+        return TorchRuntime(load_encoder(str(folder), device=choice.device), dtype=choice.dtype)
+
+    return open_runtime(folder, choice, load=load, calibration=mini.calibration_texts)

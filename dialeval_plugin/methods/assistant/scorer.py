@@ -28,7 +28,6 @@ from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Pr
 from . import judging
 from .cross_encoder import CrossEncoder, folder_in
 from .features import ASKED_REFUSAL, DEFECTS, HEADS, HELPFULNESS
-from .judging import LargerEncoder
 
 if TYPE_CHECKING:
     from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
@@ -74,14 +73,11 @@ class AssistantOptions(ModelOptions):
         dtype: number format of multiplications in the encoder on torch; float16 only on a GPU.
         device: torch device; by default a GPU if there is one.
         revision: revision of the model on the hub.
-        encoder: all-mpnet-base-v2, from the hub, or a folder of it: a larger encoder, with which helpfulness is judged instead
-            of with the cross-encoder.
     """
 
     level: Level = "turn"
     backend: Backend = DEFAULT_BACKEND
     dtype: Precision = "float32"
-    encoder: str | None = None
 
 
 class AssistantScorer(Scorer):
@@ -92,8 +88,6 @@ class AssistantScorer(Scorer):
     - `assistant`: the main score, higher is better. Its log odds are those of helpfulness plus `DEFECT_WEIGHT` times the
       logarithm of the probability that the answer has no defect other than `refusal`, minus `INSULT_WEIGHT` times the
       difference between the log odds of `insult` and `TYPICAL_INSULT`.
-      With `encoder`, defects lower it by their log odds above those of good answers, see `LargerEncoder.penalty`, instead of
-      by their probability.
     - `helpfulness`: people prefer the answer to a typical one, by counted features and the model's `CrossEncoder`.
     - one column per name in `DEFECTS`: the answer has this defect, lower is better. `refusal` is not part of the main score,
       since it may be right.
@@ -109,8 +103,8 @@ class AssistantScorer(Scorer):
     `worst_turn`, the lowest `assistant`, and the token counts, which are sums.
 
     Raises:
-        MissingPrerequisite: there is no model, or no encoder.
-        ModelLoadError: the model or the encoder is damaged, unsafe or of another kind.
+        MissingPrerequisite: there is no model.
+        ModelLoadError: the model is damaged, unsafe or of another kind.
     """
 
     name: ClassVar[str] = "assistant"
@@ -131,10 +125,7 @@ class AssistantScorer(Scorer):
         choice = RuntimeChoice(options.backend, options.dtype, options.device)
         runtime = open_runtime(self.folder, choice, load=self._on_torch, calibration=mini.calibration_texts, head=head)
         self.judge = judging.AssistantJudge(runtime, settings["config"])
-        self.larger = (
-            None if options.encoder is None else LargerEncoder(self.folder, options.encoder, choice, settings["config"])
-        )
-        beside = None if self.larger else folder_in(self.folder)
+        beside = folder_in(self.folder)
         self.cross_encoder = None if beside is None else CrossEncoder(beside, choice)
         self.model_hash: str = model_identity(self.folder)
         self.percentiles, self.scope = read_percentiles(self, self.folder), Scope.read(self.folder)
@@ -181,7 +172,6 @@ class AssistantScorer(Scorer):
             "response_windows": config.max_response_parts,
             "truncation": "middle",
             "judged": "assistant" if self.level == "dialogue" else None,
-            **(self.larger.signature_fields if self.larger else {}),
             **self.judge.runtime.signature_fields(),
         }
 
@@ -197,8 +187,6 @@ class AssistantScorer(Scorer):
     def reset_cache(self) -> None:
         """Forget the vectors of contexts and questions."""
         self.judge.contexts.clear()
-        if self.larger:
-            self.larger.reader.contexts.clear()
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Judge answers, or the answers in dialogues; each distinct text is embedded once."""
@@ -253,14 +241,10 @@ class AssistantScorer(Scorer):
         for start in range(0, len(answers), _ANSWERS_AT_ONCE):
             chosen = answers[start : start + _ANSWERS_AT_ONCE]
             log_odds, tokens_cut = self.judge.judge(chosen)
-            if self.larger:
-                log_odds[HELPFULNESS] = self.larger.helpfulness(chosen, log_odds)
-                penalty = self.larger.penalty(log_odds)
-            else:
-                if self.cross_encoder:
-                    log_odds[HELPFULNESS] += self.cross_encoder.log_odds(chosen)
-                penalty = DEFECT_WEIGHT * np.sum([np.logaddexp(0, log_odds[name]) for name in JUDGED], axis=0)
-            penalty = penalty + INSULT_WEIGHT * (log_odds["insult"] - TYPICAL_INSULT)
+            if self.cross_encoder:
+                log_odds[HELPFULNESS] += self.cross_encoder.log_odds(chosen)
+            penalty = DEFECT_WEIGHT * np.sum([np.logaddexp(0, log_odds[name]) for name in JUDGED], axis=0)
+            penalty += INSULT_WEIGHT * (log_odds["insult"] - TYPICAL_INSULT)
             main = expit(log_odds[HELPFULNESS] - penalty)
             shares = {name: expit(values) for name, values in log_odds.items()}
             for name, values in {"assistant": main, **shares, **tokens_cut}.items():
