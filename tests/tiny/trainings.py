@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dialeval_plugin.methods.assistant import training as assistant
 from dialeval_plugin.methods.breakdown import training as breakdown
 from dialeval_plugin.methods.causalscore import self_training
 from dialeval_plugin.methods.causalscore import training as causalscore
@@ -70,7 +71,20 @@ def train_reconstruction(_: Path, output: Path, **changes: Any) -> Any:
         return reconstruction.train(DIALOGUES, output, replace(made, **changes), device="cpu")
 
 
+def train_assistant(encoder: Path, output: Path, **changes: Any) -> Any:
+    rated = tuple(
+        assistant.RatedAnswer((f"What is {n}?",), f"It is {n} {k * 'or '}.", 2.0 * k, str(n))
+        for n in range(30)
+        for k in range(2)
+    )
+    good = tuple(assistant.KnownAnswer((f"How is {n}?",), f"It is {n}. I like it. Ask me more about {n}.") for n in range(40))
+    recipe = assistant.AssistantRecipe(n_steps=8, max_validation_answers=5)
+    made = assistant.AssistantTrainingOptions(backbone=str(encoder), recipe=recipe, precision="float32", checkpoint_steps=2)
+    return assistant.train(assistant.AssistantSources(rated, good), output, replace(made, **changes))
+
+
 TRAININGS: Mapping[str, Train] = {
+    "assistant": train_assistant,
     "slm": train_slm,
     "general": train_general,
     "independence": train_independence,

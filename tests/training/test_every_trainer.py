@@ -14,11 +14,17 @@ from dialeval_plugin.core.locks import sole_process
 from dialeval_plugin.version import __version__
 from tests.training_processes import Ended, TrainingProcesses, files_of, training_processes
 
-OTHERS = ("general", "independence", "language_model", "language_model_early_end", "reconstruction")
+OTHERS = ("assistant", "general", "independence", "language_model", "language_model_early_end", "reconstruction")
 TRAINERS = ["slm", *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
 FINISHED = "holds a trained model already. Choose another folder, or delete this one."
 
-WRONG_BACKBONE: dict[str, dict[str, Any]] = {"slm": {}, "general": {}, "independence": {}, "language_model": {"sizes": None}}
+WRONG_BACKBONE: dict[str, dict[str, Any]] = {
+    "slm": {},
+    "assistant": {},
+    "general": {},
+    "independence": {},
+    "language_model": {"sizes": None},
+}
 """The trainers of a backbone, each with the options that do not go with the name of one."""
 
 Unbroken = Callable[[str], tuple[Path, int]]
@@ -69,7 +75,14 @@ def slow(processes: TrainingProcesses, tmp_path_factory: pytest.TempPathFactory)
 
 
 # Each place of the twenty once a week; here one of each trainer's, early or late.
-KILLED = {"slm": {3, 11}, "general": {3}, "independence": {11}, "language_model": {3}, "language_model_early_end": {11}}
+KILLED = {
+    "slm": {3, 11},
+    "assistant": {11},
+    "general": {3},
+    "independence": {11},
+    "language_model": {3},
+    "language_model_early_end": {11},
+}
 KILLED |= {"reconstruction": {11}}
 
 
