@@ -121,7 +121,8 @@ _OTHER_TEXTS = (
 """Fields that may hold the text or mean something else."""
 _WRAPPERS = ("message", "data", "kwargs", "payload")
 _SAYS = re.compile(
-    r"send_message|(?:(?:send|say|speak|talk|respond|reply|message)_to|message|answer)_(?:the_)?(?:user|customer|human)|respond|send_(?:reply|response)|reply|final_answer"
+    r"send_(?:message|reply|response)|respond|reply|final_answer"
+    r"|(?:(?:send|say|speak|talk|respond|reply|message)_to|message|answer)_(?:the_)?(?:user|customer|human)"
 )
 _SAID = "message | text | content | response | reply | answer"
 """Tools by which an agent speaks to the user, and their arguments."""

@@ -250,7 +250,7 @@ def _conversation_of(row: Line) -> str | None:
 
 def _conversations_of(row: Line, line: Line, layout: Layout, reading: Reading, name: str) -> Iterator[Conversation]:
     try:
-        logged = layout.conversations(row.value, row.where)
+        logged = [part for one in layout.conversations(row.value, row.where) for part in _by_conversation(one, row.where)]
     except InputError as error:
         reading.refuse(error)
         return
@@ -259,7 +259,6 @@ def _conversations_of(row: Line, line: Line, layout: Layout, reading: Reading, n
         reading.left_out[REPEATED] += len(logged)
         return
     reading.left_out.update(one.left_out for one in logged if one.left_out)
-    logged = [part for one in logged for part in _by_conversation(one)]
     for index, one in enumerate(logged):
         if one.left_out:
             continue
@@ -274,15 +273,20 @@ def _conversations_of(row: Line, line: Line, layout: Layout, reading: Reading, n
         yield from _in_order(one._replace(id=id), *places, layout.name, reading, key, may_lack_answer=layout.is_of_any_product)
 
 
-def _by_conversation(logged: Logged) -> list[Logged]:
+def _by_conversation(logged: Logged, where: str) -> list[Logged]:
     """Return the conversations of a list of messages, a field of which names that of each."""
     messages = [unwrapped(one) if isinstance(one, Mapping) else {} for one in logged.messages]
     for name in CONVERSATION_IDS:
-        parts: dict[Any, list[object]] = {}
+        parts: dict[str | None, list[object]] = {}
         for one, message in zip(logged.messages, messages, strict=True):
-            parts.setdefault(str(message.get(name)), []).append(one)
-        if 1 < len(parts.keys() - {"None"}) < len(messages):
-            return [logged._replace(id=id, messages=part) for id, part in parts.items()]
+            own = message.get(name)
+            parts.setdefault(None if own is None else str(own), []).append(one)
+        if len(parts.keys() - {None}) < 2:
+            continue
+        if None in parts or len(parts) == len(messages):
+            advice = "Give all messages of a conversation the same name of it."
+            raise InputError(f"{where}: has messages of several conversations by {name!r}, or without one. {advice}")
+        return [logged._replace(id=id, messages=part) for id, part in parts.items()]
     return [logged]
 
 

@@ -734,6 +734,10 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         "message 2: its role is 'planner', which is neither a user's nor an assistant's. Take such messages out, or read all "
         "as they are by --columns speaker=role,text=content.",
     ),
+    "the conversation of a message in a list": (
+        [{"data": [{"conversation_id": id, **one} for id, one in zip(("c", "d", None), ASKED, strict=True)]}],
+        "log.jsonl:1: has messages of several conversations by 'conversation_id', or without one.",
+    ),
     "which of two lists": (
         chat(*ASKED, messages_en=[said("user", TEA), said("assistant", BREW)]),
         "has other messages in 'messages_en'. Read these by --columns messages=messages_en. Or read the turns alone by",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
 from annotated_types import Ge
@@ -22,10 +22,6 @@ from dialeval_plugin.models.folders import ModelFolder
 from dialeval_plugin.models.runtimes.runtime import Runtime, VectorArray, VectorCache, unit
 
 from .features import HEADS, Pooled, pooled, text_features
-
-if TYPE_CHECKING:
-    pass
-
 
 HEAD_FILE = "assistant_head.safetensors"
 
