@@ -10,11 +10,12 @@ import importlib.util
 import logging
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -240,7 +241,8 @@ def _launch(run: ShardedRun, executor: Executor, workers: int, options: Mapping[
         if not ray.is_initialized():
             ray.init()  # the cluster of RAY_ADDRESS, or a local one, or a new one
     if run.unfinished:
-        tasks.run()
+        with _signals_interrupt():
+            tasks.run()
     if unfinished := run.unfinished:
         named = ", ".join(str(Shard(rank + 1, run.n_shards)) for rank in unfinished[:10])
         raise InputError(
@@ -248,6 +250,20 @@ def _launch(run: ShardedRun, executor: Executor, workers: int, options: Mapping[
             f"part-*.log; the last: {_last_words(run, unfinished[0])} Finished shards are kept; the same command goes on."
         )
     return run.finish()
+
+
+@contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """Take SIGTERM and SIGHUP for Ctrl-C, at which datatrove ends its workers; otherwise they would wait for this process."""
+    numbers = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None]
+    changed = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in changed:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number in changed:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def score_own_shard(whole: ScoreRun, shard: Shard) -> Mapping[str, Any] | None:

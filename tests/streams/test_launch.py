@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -95,6 +96,26 @@ def test_no_python_file_of_the_working_directory_runs_in_a_shard(tmp_path: Path,
     done = launch(tmp_path, "--shards", 2, "--workers", 1)
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "ran").exists()
+    assert (tmp_path / "scores.jsonl").read_bytes() == whole
+
+
+@pytest.mark.long
+def test_workers_end_with_a_terminated_command(tmp_path: Path, source: Path, whole: bytes) -> None:
+    """B18: they waited for it, with its standard error open."""
+    words = ["rows.jsonl", "--scorer", "response_length", "--output", "scores.jsonl", "--shards", "2", "--workers", "2"]
+    with subprocess.Popen(
+        [BIN / "dialeval", "launch", *words], cwd=tmp_path, env=environment(Path.home()), stderr=subprocess.PIPE, text=True
+    ) as started:
+        while not any(tmp_path.glob("scores.jsonl.shards/*/part-*.log")):
+            assert started.poll() is None
+            time.sleep(0.05)
+        started.send_signal(signal.SIGTERM)
+        _, said = started.communicate(timeout=60)
+    assert (started.returncode, said.splitlines()[-1]) == (
+        130,
+        "dialeval: interrupted; finished parts are kept, the same command resumes",
+    )
+    assert launch(tmp_path, "--shards", 2, "--workers", 2).returncode == 0
     assert (tmp_path / "scores.jsonl").read_bytes() == whole
 
 
