@@ -788,8 +788,8 @@ def _prefixes(turns: Sequence[Turn]) -> list[re.Match[str]]:
     named, speakers = [speaker_of(match[1]) for match in matches], [turn.speaker for turn in turns]  # type: ignore[index]
     is_told = len(set(named)) < len(turns) or any(PREFIX.match(turn.text) for turn in turns)
     # Each speaker may have a name, too, that begins all texts.
-    n_named = {len(one) for one in (set(named), set(speakers), {*zip(named, speakers, strict=True)})}
-    are_named = named == speakers or (n_named == {len(set(named))} and 1 < len(set(named)) < len(turns))
+    n_names, n_pairs = len(set(named)), len({*zip(named, speakers, strict=True)})
+    are_named = named == speakers or (1 < n_names < len(turns) and n_names == n_pairs == len(set(speakers)))
     are_speakers = is_told and len(set(named)) > 1 if set(speakers) == {None} else are_named
     return matches if are_speakers else []  # type: ignore[return-value]
 
