@@ -19,7 +19,7 @@ _HOSTS = {"lm_eval": "a task or a language model of lm-eval", "evaluate": "a met
 
 MODELS = {
     "dialogue-metric": "dialeval_plugin.hosts.lm_eval.model:DialogueMetricLM",
-    "replay-judge": "dialeval_plugin.hosts.lm_eval.replay:ReplayJudgeLM",
+    "replay-judge": "dialeval_plugin.hosts.lm_eval.model:ReplayJudgeLM",
     "scripted-judge": "dialeval_plugin.testing.scripted_lm:ScriptedJudgeLM",
 }
 

@@ -15,7 +15,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from dialeval_plugin.bias.changes import bold_type, markdown_removed
+from dialeval_plugin.bias.battery import bold_type, markdown_removed
 from dialeval_plugin.conversations.messages import ASSISTANT, USER
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.files import read_json_lines

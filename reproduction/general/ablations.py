@@ -22,7 +22,6 @@ import numpy as np
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.corpora.identity import LeakIndex
 from dialeval_plugin.corpora.registry import read_reported
-from dialeval_plugin.methods.general.calibration import ValidationRow, areas, fit_mixing, judge, validation_rows
 from dialeval_plugin.methods.general.conversations import (
     Conversation,
     GeneralSources,
@@ -33,7 +32,15 @@ from dialeval_plugin.methods.general.conversations import (
 from dialeval_plugin.methods.general.judging import GENERAL_FOLDER
 from dialeval_plugin.methods.general.model import GeneralRecipe, TrainedGeneral
 from dialeval_plugin.methods.general.signals import NEGATIVES, QUALITIES
-from dialeval_plugin.methods.general.training import GeneralTrainingOptions, train
+from dialeval_plugin.methods.general.training import (
+    GeneralTrainingOptions,
+    ValidationRow,
+    areas,
+    fit_mixing,
+    judge,
+    train,
+    validation_rows,
+)
 from dialeval_plugin.models.folders import PACKAGED_ENCODER
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from reproduction.documents import script_parser, write_tables

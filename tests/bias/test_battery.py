@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from dialeval_plugin.bias.battery import OTHER_CONTEXT, BiasReport, Effect, run
-from dialeval_plugin.bias.changes import ANSWER_CHANGES, changed_item
+from dialeval_plugin.bias.battery import ANSWER_CHANGES, OTHER_CONTEXT, BiasReport, Effect, changed_item, run
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
-from dialeval_plugin.bias.changes import ANSWER_CHANGES
+from dialeval_plugin.bias.battery import ANSWER_CHANGES
 from dialeval_plugin.labels.pairing import pair
 from dialeval_plugin.labels.reading import labels_from
 from dialeval_plugin.labels.table import LabelTable, ScoreTable

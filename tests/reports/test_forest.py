@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.reports.forest import Panel, forest_figure, read_panels
+from dialeval_plugin.reports.plots import Panel, forest_figure, read_panels
 from dialeval_plugin.statistics.estimates import ValueInterval
 from tests.cli.running import run, write_rows
 from tests.refusals import refusal

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.methods.general.calibration import REAL, ValidationRow, fit
 from dialeval_plugin.methods.general.conversations import Conversation, conversation
 from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.general.signals import QUALITIES
+from dialeval_plugin.methods.general.training import REAL, ValidationRow, fit
 from reproduction.general import ablations
 from reproduction.general.ablations import areas_by_corpus, corpora_table, heads_table, rows_by_corpus
 

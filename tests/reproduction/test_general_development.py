@@ -11,8 +11,8 @@ from dialeval_plugin.conversations.record import Conversation
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn, visible_texts
 from dialeval_plugin.corpora.readers import conture, dstc10
 from dialeval_plugin.corpora.scored_input import Source
-from dialeval_plugin.methods.general.calibration import RELEVANCE_WEIGHT
 from dialeval_plugin.methods.general.scorer import GeneralScorer
+from dialeval_plugin.methods.general.training import RELEVANCE_WEIGHT
 from dialeval_plugin.statistics.correlation import correlate
 from reproduction.general.development import RATING, chat_sets, development_sets, development_table
 from reproduction.general.dialogues import dialogue_table, rated_dialogues

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dialeval_plugin.statistics.annotators.raters import leave_one_rater_out, split_half
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.breakdown import breakdown_differences, breakdown_metrics, detections
-from dialeval_plugin.statistics.coefficients.tie_calibration import MAX_CANDIDATES, calibrated_epsilon
+from dialeval_plugin.statistics.coefficients.by_name import MAX_CANDIDATES, calibrated_epsilon
 from dialeval_plugin.statistics.correlation import correlations, covariate_bias, level_correlations, partial_correlation
 from dialeval_plugin.statistics.levels import RatingTable, ScoredRatings
 from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval, paired_difference_interval
@@ -200,7 +200,7 @@ def test_each_half_of_the_raters_is_drawn_anew_in_each_row() -> None:
 
 def test_sampled_differences_follow_from_the_data_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert MAX_CANDIDATES > 100
-    monkeypatch.setattr("dialeval_plugin.statistics.coefficients.tie_calibration.MAX_CANDIDATES", 100)
+    monkeypatch.setattr("dialeval_plugin.statistics.coefficients.by_name.MAX_CANDIDATES", 100)
     data = Data.make(7)
     moved = data.shuffled(1)
     found = calibrated_epsilon(data.other, data.ratings)

@@ -18,8 +18,7 @@ from scipy import stats
 
 from dialeval_plugin.statistics import levels
 from dialeval_plugin.statistics.bootstrap import Bootstrap
-from dialeval_plugin.statistics.coefficients.by_name import COEFFICIENTS
-from dialeval_plugin.statistics.coefficients.tie_calibration import accuracy_at, calibrated_epsilon
+from dialeval_plugin.statistics.coefficients.by_name import COEFFICIENTS, accuracy_at, calibrated_epsilon
 from dialeval_plugin.statistics.correlation import Correlation, correlate, correlations, level_correlations
 from dialeval_plugin.statistics.levels import ScoredRatings
 from tests.cluster_order import SCIPY, drawn_rows, expanded_ends, interval_by_loop

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval_plugin.statistics.coefficients import tie_calibration
-from dialeval_plugin.statistics.coefficients.tie_calibration import accuracy_at, calibrated_epsilon, pairwise_accuracy
+from dialeval_plugin.statistics.coefficients import by_name
+from dialeval_plugin.statistics.coefficients.by_name import accuracy_at, calibrated_epsilon, pairwise_accuracy
 from tests.refusals import refused
 
 # google-research/mt-metrics-eval, stats_test.py, testKendallVariants and testKendallWithTiesOpt.
@@ -98,7 +98,7 @@ def test_a_sample_of_pairs_finds_almost_the_best_epsilon(monkeypatch: pytest.Mon
     ratings = generator.integers(1, 4, size=400)
     scores = ratings + generator.normal(size=400)
     exact = calibrated_epsilon(scores, ratings)
-    monkeypatch.setattr(tie_calibration, "MAX_CANDIDATES", 20_000)
+    monkeypatch.setattr(by_name, "MAX_CANDIDATES", 20_000)
     sampled = calibrated_epsilon(scores, ratings, seed=1)
     best = pairwise_accuracy(scores, ratings, epsilon=exact)
     assert best - 0.005 < pairwise_accuracy(scores, ratings, epsilon=sampled) <= best
@@ -110,7 +110,7 @@ def test_a_large_table_is_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(2)
     scores = generator.normal(size=100)
     ratings = (scores + generator.normal(size=100)).round()
-    monkeypatch.setattr(tie_calibration, "_MAX_FIELDS", 99)
+    monkeypatch.setattr(by_name, "_MAX_FIELDS", 99)
     assert calibrated_epsilon(scores, ratings) != calibrated_epsilon(scores, ratings, seed=1)
 
 

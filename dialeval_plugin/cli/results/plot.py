@@ -41,7 +41,7 @@ def forest(
     statistic: Annotated[str, typer.Option(help="Coefficient to draw.")] = "spearman",
 ) -> None:
     """Forest plot of the agreement with people: a panel for each data set, with the agreement among people as a band."""
-    from dialeval_plugin.reports.forest import forest_figure, read_panels
+    from dialeval_plugin.reports.plots import forest_figure, read_panels
 
     _write(forest_figure(read_panels(tables, statistic), label=statistic.replace("_", " ")), output)
 

@@ -1,4 +1,4 @@
-"""The lm-eval model `dialogue-metric`: it runs any scorer on the tasks for LLM judges, with results in the same files.
+"""The lm-eval models `dialogue-metric`, which runs any scorer on the tasks for LLM judges, and `replay-judge`.
 
 Each answer carries the scorer's own score (`documents.Verdict`), which our tasks compare with human ratings. The host expects a
 model's answer, so one is made from g, the score scaled to [0, 1] by the scorer's range. Yes has the log probability log g, no
@@ -31,7 +31,9 @@ from dialeval_plugin.corpora.scored_input import Shard
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE
 from dialeval_plugin.methods.judging.goodness import NO, YES, format_decimal, rating_shares
+from dialeval_plugin.methods.judging.judge import OVERALL_QUALITY, OVERALL_SCALE
 from dialeval_plugin.methods.judging.prompts import BREAKDOWN_PROMPTS, N_BREAKDOWN_LABELS, level_of
+from dialeval_plugin.methods.judging.replay import ReplayedJudge
 
 from .run import guard_cache
 from .tasks.documents import DEFAULT_SCORER, ScoredLoglikelihood, ScoredText, Verdict, item_of, with_verdict
@@ -339,3 +341,58 @@ def _answer(request: Instance) -> str:
             "yes or no, positive or negative only. Run it on the tasks of this package, for example dstc10_dialog."
         )
     return answer
+
+
+PLAIN_REQUEST = 1
+"""Index of the plain prompt's request among the two that `DreTask` makes per document."""
+
+
+class ReplayJudgeLM(DialogueMetricLM):
+    """Stored verdicts as an lm-eval model, at both levels; `batch_size`, `max_batch_size` and `device` are the host's.
+
+        dialeval lm-eval run --model replay-judge --model_args source=gpt-4/comp-analysis,quality=relevance --tasks TASK
+
+    A document without a stored verdict is unscored (`no_verdict`) and counted. Otherwise our tasks compare the stored number
+    itself with human ratings.
+
+    Args:
+        source: the judge, see `ReplayedJudge`.
+        quality: the quality that the judge rated.
+        verdicts: file of stored verdicts; by default the one that `dialeval data fetch llm_judgements` downloads.
+
+    Raises:
+        InputError: there are no such verdicts; the message lists those available.
+        MissingPrerequisite: there is no file of them.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        quality: str = OVERALL_QUALITY,
+        verdicts: str | None = None,
+        batch_size: int | str | None = None,
+        max_batch_size: int | None = None,
+        device: str | None = None,
+    ) -> None:
+        self._by_level = {level: ReplayedJudge(source, quality, level, verdicts) for level in ReplayedJudge.levels}
+        super().__init__(self._by_level["turn"])
+
+    def scorer_of(self, item: Item) -> Scorer:
+        """Return the verdicts of the item's level."""
+        return self._by_level[level_of(item)]
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        """Answer as a scorer does; of DRE's two prompts only the plain one, as the other requests more than a rating."""
+        answers = super().generate_until(requests, disable_tqdm)
+        return [
+            _on_dre_scale(answer, request) if request.doc.get("plain_prompt") else answer
+            for request, answer in zip(requests, answers, strict=True)
+        ]
+
+
+def _on_dre_scale(answer: Any, request: Instance) -> str:
+    verdict = answer.verdict
+    if verdict.share is None or request.idx != PLAIN_REQUEST:
+        return with_verdict(ScoredText("unscored"), verdict)
+    low, high = OVERALL_SCALE
+    return with_verdict(ScoredText(format_decimal(low + verdict.share * (high - low))), verdict)

@@ -18,7 +18,7 @@ from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
 from dialeval_plugin.models.tensors import load_weights, save_weights
 
 from . import cross_encoder, judging
-from .features import HEADS, HELPFULNESS, N_EVIDENCE, N_NUMBERS, TEXT_FEATURES
+from .judging import HEADS, HELPFULNESS, N_EVIDENCE, N_NUMBERS, TEXT_FEATURES
 
 
 @dataclass(frozen=True, slots=True)

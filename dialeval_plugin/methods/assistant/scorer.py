@@ -27,7 +27,7 @@ from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Pr
 
 from . import judging
 from .cross_encoder import CrossEncoder, folder_in
-from .features import ASKED_REFUSAL, DEFECTS, HEADS, HELPFULNESS
+from .judging import ASKED_REFUSAL, DEFECTS, HEADS, HELPFULNESS
 
 if TYPE_CHECKING:
     from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime

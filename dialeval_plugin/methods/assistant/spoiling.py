@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from .features import DEFECTS
+from .judging import DEFECTS
 from .rules import LANGUAGES, NAMED_LANGUAGE, language_of, split_sentences, topic_words
 
 LEFT_OPEN: Mapping[str, tuple[str, ...]] = MappingProxyType(

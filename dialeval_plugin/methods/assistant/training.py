@@ -41,8 +41,7 @@ from dialeval_plugin.training.run import (
     seconds_of,
 )
 
-from .features import ASKED_REFUSAL, DEFECTS, HEADS, HELPFULNESS, pooled, text_features
-from .judging import ASSISTANT_FOLDER, AssistantConfig
+from .judging import ASKED_REFUSAL, ASSISTANT_FOLDER, DEFECTS, HEADS, HELPFULNESS, AssistantConfig, pooled, text_features
 from .model import AssistantHead, TrainedAssistant
 from .spoiling import LEFT_OPEN, restyled, spoiled
 

@@ -13,8 +13,11 @@ from scipy.special import logit
 from dialeval_plugin import load_metric, load_scorer
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import ModelLoadError
-from dialeval_plugin.methods.assistant.features import ASKED_REFUSAL, DEFECTS, HEADS, HELPFULNESS
 from dialeval_plugin.methods.assistant.judging import (
+    ASKED_REFUSAL,
+    DEFECTS,
+    HEADS,
+    HELPFULNESS,
     TOKENS_CUT,
     AssistantConfig,
     AssistantJudge,

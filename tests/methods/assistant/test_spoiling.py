@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from dialeval_plugin.methods.assistant.features import DEFECTS
+from dialeval_plugin.methods.assistant.judging import DEFECTS
 from dialeval_plugin.methods.assistant.rules import (
     LANGUAGES,
     RULE_FEATURES,

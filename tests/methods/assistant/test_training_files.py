@@ -11,7 +11,7 @@ import pytest
 
 from dialeval_plugin.core.files import to_json, write_text
 from dialeval_plugin.methods.assistant import training
-from dialeval_plugin.methods.assistant.features import DEFECTS, HEADS
+from dialeval_plugin.methods.assistant.judging import DEFECTS, HEADS
 from dialeval_plugin.methods.assistant.model import AssistantHead
 from dialeval_plugin.methods.assistant.spoiling import LEFT_OPEN
 from dialeval_plugin.methods.assistant.training import (

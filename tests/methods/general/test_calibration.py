@@ -10,10 +10,10 @@ import torch
 from scipy.special import expit
 from torch.nn import functional
 
-from dialeval_plugin.methods.general.calibration import REAL, RELEVANCE_WEIGHT, equal_mixture, fit_mixing
 from dialeval_plugin.methods.general.judging import GeneralInput
 from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.general.signals import HEADS, NEGATIVES, QUALITIES
+from dialeval_plugin.methods.general.training import REAL, RELEVANCE_WEIGHT, equal_mixture, fit_mixing
 from dialeval_plugin.models.encoders import embed
 
 TRIPLES: list[GeneralInput] = [

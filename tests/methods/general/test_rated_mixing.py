@@ -13,7 +13,6 @@ from scipy.special import expit
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import ModelLoadError
-from dialeval_plugin.methods.general.calibration import equal_mixture
 from dialeval_plugin.methods.general.mixing import (
     RIDGE,
     Mixing,
@@ -25,6 +24,7 @@ from dialeval_plugin.methods.general.mixing import (
 )
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.methods.general.signals import QUALITIES
+from dialeval_plugin.methods.general.training import equal_mixture
 from tests.refusals import refused
 
 
