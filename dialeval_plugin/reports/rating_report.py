@@ -25,13 +25,15 @@ from dialeval_plugin.statistics.annotators.alternative_annotator_test import (
 )
 from dialeval_plugin.statistics.annotators.raters import aggregate
 from dialeval_plugin.statistics.annotators.reliability import (
+    SOURCES,
     Reliability,
     RepeatedItems,
+    VarianceComponents,
     intraclass_correlation,
     quality_agreement,
     repeated_items,
+    variance_components,
 )
-from dialeval_plugin.statistics.annotators.variance_components import SOURCES, VarianceComponents, variance_components
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.correlation import level_correlations
 from dialeval_plugin.statistics.estimates import mean_within_set

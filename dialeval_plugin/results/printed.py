@@ -12,8 +12,7 @@ from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.terminal import for_markdown
 
-from .comparison import Comparison
-from .gates import Gate
+from .comparison import Comparison, Gate
 
 _LONGEST_NAME = 60
 """Most terminal columns for the name of a conversation, which may be its context."""

@@ -15,8 +15,7 @@ from scipy import optimize, special, stats
 from dialeval_plugin.core.arrays import BoolArray, FloatArray
 from dialeval_plugin.labels.table import LabelTable, Scale
 from dialeval_plugin.statistics.annotators.alternative_annotator_test import clustered_t_test
-from dialeval_plugin.statistics.annotators.reliability import disattenuated_correlation
-from dialeval_plugin.statistics.annotators.variance_components import variance_components
+from dialeval_plugin.statistics.annotators.reliability import disattenuated_correlation, variance_components
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 
 PAGE = Path(__file__).with_name("NOTES.md")

@@ -15,7 +15,7 @@ from sklearn.isotonic import IsotonicRegression
 from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.labels.table import JudgedLabels, LabelTable, Scale
 from dialeval_plugin.statistics.annotators.alternative_annotator_test import _by_isotonic, alternative_annotator_test
-from dialeval_plugin.statistics.annotators.variance_components import VarianceComponents, variance_components
+from dialeval_plugin.statistics.annotators.reliability import VarianceComponents, variance_components
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
 from reproduction.references.annotators import crossed_ratings, drawn_labels
 from tests.cluster_order import expanded_ends
