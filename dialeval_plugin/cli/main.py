@@ -20,7 +20,7 @@ from dialeval_plugin.version import __version__
 from . import agreement, data, demo, hosts, leaderboard, models, score, show
 from .examples import add_examples
 from .options import Command
-from .results import compare, estimate, plot, report
+from .results import compare, plot, report
 from .train import main as train
 
 _RESUMED = frozenset({"score", "launch", "augment", "train", "label"})
@@ -72,7 +72,7 @@ for panel, commands in {
         demo.demo,
     ),
     "Decide by scores": (compare.compare, report.report),
-    _COMPARE: (estimate.estimate, estimate.label, agreement.meta_eval, report.certify, report.bias, agreement.rescore),
+    _COMPARE: (compare.estimate, compare.label, agreement.meta_eval, report.certify, report.bias, agreement.rescore),
     _TRAIN: (data.augment,),
     "Integration with lm-eval and evaluate": (
         *(hosts.lm_eval, hosts.rubric, hosts.enable, hosts.disable, hosts.status, hosts.validate),

@@ -14,9 +14,8 @@ from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.score_files import UNKNOWN
 
-from .scales import ZERO_OR_ONE
 from .scores import people_among, read_scores
-from .table import JudgedLabels, LabelTable, Scale, ScoreTable
+from .table import ZERO_OR_ONE, JudgedLabels, LabelTable, Scale, ScoreTable
 
 logger = logging.getLogger(__name__)
 

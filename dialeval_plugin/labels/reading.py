@@ -33,8 +33,7 @@ from dialeval_plugin.corpora.rows import file_rows, is_number, is_table, with_id
 from dialeval_plugin.corpora.score_files import conversation_of
 from dialeval_plugin.terminal import one_line
 
-from .scales import MAX_CATEGORIES, Cells
-from .table import LabelTable, known_labels
+from .table import MAX_CATEGORIES, Cells, LabelTable, known_labels
 
 _NESTED = ("labels", "label", "ratings", "rating")
 """Field names in a JSON row for the labels of several people."""

@@ -32,8 +32,7 @@ from dialeval_plugin.corpora.score_files import (
 )
 
 from .reading import chosen_columns, label_columns, rows_from
-from .scales import ZERO_OR_ONE, Cells
-from .table import LabelTable, Scale, ScoreTable, known_labels
+from .table import ZERO_OR_ONE, Cells, LabelTable, Scale, ScoreTable, known_labels
 
 _ROWS_SEEN = 1000
 """Number of first rows by which columns are classified."""

@@ -27,8 +27,7 @@ from dialeval_plugin.statistics.estimation.sample import Sample
 from dialeval_plugin.statistics.estimation.true_mean import true_mean
 from dialeval_plugin.statistics.levels import RatingTable, ScoredRatings
 from dialeval_plugin.statistics.means import mean_interval
-from dialeval_plugin.statistics.power import detectable_difference
-from dialeval_plugin.statistics.significance import Measure, difference_intervals
+from dialeval_plugin.statistics.significance import Measure, detectable_difference, difference_intervals
 
 from .evaluated import BiasEffect, Evaluated
 

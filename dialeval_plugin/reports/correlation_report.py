@@ -15,8 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
-from dialeval_plugin.labels.scales import ZERO_OR_ONE
-from dialeval_plugin.labels.table import LabelTable, Scale
+from dialeval_plugin.labels.table import ZERO_OR_ONE, LabelTable, Scale
 from dialeval_plugin.statistics.annotators.raters import Raters, by_place, leave_one_rater_out, split_half
 from dialeval_plugin.statistics.annotators.reliability import disattenuated_correlation, intraclass_correlation
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, ROUGH_CLUSTERS, Bootstrap, Estimate, Resampled
@@ -24,9 +23,8 @@ from dialeval_plugin.statistics.choices import best_of_several, quality_of_kept
 from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, covariate_bias, level_correlations, sensitivity_range
 from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, Range, RatingTable, ScoredRatings, TiedGroups
 from dialeval_plugin.statistics.means import mean_interval
-from dialeval_plugin.statistics.power import detectable_difference
 from dialeval_plugin.statistics.ranking import Ranking, rank_metrics
-from dialeval_plugin.statistics.significance import Measure, Paired, resampled_difference
+from dialeval_plugin.statistics.significance import Measure, Paired, detectable_difference, resampled_difference
 
 from .tables import Table, TableColumn, TableRow, figure, interval_column, named_column, text_column
 

@@ -24,8 +24,8 @@ from dialeval_plugin.labels.scores import ScoredRow, ScoredRows, read_scored_row
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS, UNIFORM, Bootstrap, Estimate, Resampled
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import difference_of_means, difference_of_means_interval, mean_interval
-from dialeval_plugin.statistics.power import Detectable, detectable_difference
 from dialeval_plugin.statistics.rows import check_choice
+from dialeval_plugin.statistics.significance import Detectable, detectable_difference
 
 Outcome: TypeAlias = Literal["passed", "failed", "undecided"]
 

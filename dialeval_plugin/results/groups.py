@@ -17,7 +17,7 @@ from dialeval_plugin.labels.scores import ScoredRow, ScoredRows
 from dialeval_plugin.reports.tables import Table, TableColumn
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS, Bootstrap, Estimate
 from dialeval_plugin.statistics.means import difference_of_means, mean_interval
-from dialeval_plugin.statistics.power import detectable_difference
+from dialeval_plugin.statistics.significance import detectable_difference
 
 from .printed import COUNTS, ESTIMATED, figures
 

@@ -19,8 +19,7 @@ from dialeval_plugin.reports.tables import Table, TableRow, named_column, text_c
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS, Bootstrap, Resampled
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import difference_of_means
-from dialeval_plugin.statistics.power import clusters_needed, detectable_difference
-from dialeval_plugin.statistics.significance import Measure
+from dialeval_plugin.statistics.significance import Measure, clusters_needed, detectable_difference
 
 from .comparison import Comparison
 

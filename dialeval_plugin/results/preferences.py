@@ -23,7 +23,7 @@ from dialeval_plugin.reports.tables import Table, TableColumn
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Estimate
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import clustered_mean, mean_interval
-from dialeval_plugin.statistics.power import Detectable, detectable_difference
+from dialeval_plugin.statistics.significance import Detectable, detectable_difference
 
 from .comparison import chosen_column
 from .printed import estimated, figures

@@ -17,8 +17,8 @@ from scipy import stats
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Interval, Resampled, draw_clusters
 from dialeval_plugin.statistics.coefficients.pearson import moments, pearson_of_moments
-from dialeval_plugin.statistics.power import detectable_difference
 from dialeval_plugin.statistics.ranking import rank_permutation_tests
+from dialeval_plugin.statistics.significance import detectable_difference
 
 PAGE = Path(__file__).with_name("NOTES.md")
 BEGIN, END = "<!-- coverage:planning -->", "<!-- /coverage:planning -->"

@@ -10,7 +10,7 @@ from scipy import stats
 
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Resampled
 from dialeval_plugin.statistics.means import clustered_mean, difference_of_means, paired_difference_interval
-from dialeval_plugin.statistics.power import Detectable, clusters_needed, detectable_difference
+from dialeval_plugin.statistics.significance import Detectable, clusters_needed, detectable_difference
 from tests.refusals import refused
 
 

@@ -57,8 +57,8 @@ def independence(
     """Train CausalScore's independence classifiers, and measure them on files of causes in --evaluation."""
     from dialeval_plugin.corpora.readers.cgdialog import has_causes, read_causes
     from dialeval_plugin.methods.causalscore.data import CausalSources
-    from dialeval_plugin.methods.causalscore.recipes import GENERAL, VECTORS
     from dialeval_plugin.methods.causalscore.scorer import CAUSAL_MODEL
+    from dialeval_plugin.methods.causalscore.self_training import GENERAL, VECTORS
     from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
 
     measured = [source for source in evaluation or () if Path(source).is_file() and has_causes(Path(source))]

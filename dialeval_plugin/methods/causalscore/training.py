@@ -18,8 +18,16 @@ from dialeval_plugin.training.run import TrainingOptions, TrainingResult, Traini
 from .classifiers import TurnVectors, VectorClassifier, fit_on_vectors, new_classifier
 from .data import CausalData, CausalSources, LabelledRow, pair_hash, prepare
 from .model import CAUSAL_FOLDER, CausalModel, CausalModelConfig, CauseLabels, classifier_of
-from .recipes import RECIPES, VECTORS, CausalRecipe
-from .self_training import conditional_sets, figures, train_conditional, train_unconditional, unconditional_sets
+from .self_training import (
+    RECIPES,
+    VECTORS,
+    CausalRecipe,
+    conditional_sets,
+    figures,
+    train_conditional,
+    train_unconditional,
+    unconditional_sets,
+)
 
 
 @dataclass(frozen=True, slots=True)

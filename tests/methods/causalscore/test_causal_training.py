@@ -37,9 +37,8 @@ from dialeval_plugin.methods.causalscore.data import (
     unlabelled_responses,
 )
 from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER, CausalModel
-from dialeval_plugin.methods.causalscore.recipes import RECIPES, Filter
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
-from dialeval_plugin.methods.causalscore.self_training import Pool, choose, classification_figures, train_stage
+from dialeval_plugin.methods.causalscore.self_training import RECIPES, Filter, Pool, choose, classification_figures, train_stage
 from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
 from dialeval_plugin.training.checkpoints import read_history
 from dialeval_plugin.training.run import TrainingRun
