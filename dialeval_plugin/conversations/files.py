@@ -11,8 +11,10 @@ import io
 import itertools
 import lzma
 import re
+import statistics
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -39,16 +41,26 @@ SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".arrow")
 """Suffixes of conversation files; a compressed file adds its own."""
 _HEAD = 50
 """Lines of a text by which its layout is recognised."""
-_DIVIDER = re.compile(r"\n\s*(?:[=*_~#]{3,}|-{5,}|\W*(?i:conversation|chat|dialogue|dialog|session|thread|call)\W*\d+\W*)\s*\Z")
-"""A line below a message, such as `=====` or `### Conversation 2`."""
+_DIVIDER = re.compile(
+    r"(?:\A|\n)\s*(?:[=*_~#]{3,}|-{5,}|\W*((?i:conversation|chat|dialogue|dialog|session|thread|call)\W*\d+)\W*)\s*\Z"
+)
+"""A rule such as `=====`, or a heading such as `### Conversation 2`, in the last line of a text."""
+_MAX_BLANK = 1000
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
 
 
+NAME_EACH = "so that another conversation may begin there. Name the conversation of every message in a column 'conversation'"
+
+
 class Rows(NamedTuple):
-    """The rows of a file or an object, read one by one on request."""
+    """The rows of a file or an object, read one by one on request.
+
+    Once all are read, `begins` has where another conversation may begin, why, and how to say so.
+    """
 
     lines: Iterator[Line]
     is_table: bool = False
+    begins: Sequence[str] = ()
 
 
 def has_known_suffix(name: str, layout: str | None = None) -> bool:
@@ -86,6 +98,7 @@ def open_rows(path: str, *, called: str | None = None, is_log: bool = True, layo
     """
     name, suffix = called or path, _bare(called or path).suffix
     is_arrow = Path(path).is_dir() or path.lower().endswith(".arrow")
+    begins: list[str] = []
 
     def lines() -> Iterator[Line]:
         with reading(name):
@@ -94,11 +107,24 @@ def open_rows(path: str, *, called: str | None = None, is_log: bool = True, layo
             elif suffix == ".parquet":
                 yield from _parquet_rows(path)
             elif suffix == ".xlsx":
-                yield from _workbook_rows(path, keeps_blank=is_log)
+                yield from _without_blank(_workbook_rows(path, keeps_blank=is_log), begins)
             else:
-                yield from _text_rows(path, name, layout, is_log=is_log)
+                yield from _text_rows(path, name, layout, begins, is_log=is_log)
 
-    return Rows(lines(), is_table=is_arrow or suffix in {".parquet", ".xlsx", *_DELIMITERS})
+    return Rows(lines(), is_arrow or suffix in {".parquet", ".xlsx", *_DELIMITERS}, begins)
+
+
+def _without_blank(lines: Iterable[Line], begins: list[str]) -> Iterator[Line]:
+    """Yield a table's rows but for blank ones; `begins` gets the first after one, unless each row has one before it."""
+    n_rows, parted, is_after_blank = 0, list[str](), False
+    for line in lines:
+        if line.value:
+            parted += [line.where] * (is_after_blank and n_rows > 0)
+            n_rows += 1
+            yield line
+        is_after_blank = not line.value
+    if 0 < len(parted) < n_rows - 1:  # some programs write a blank line after each row
+        begins.append(f"{parted[0]}: comes after a blank row, {NAME_EACH}")
 
 
 @contextlib.contextmanager
@@ -155,17 +181,17 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _text_rows(path: str, name: str, layout: str | None, *, is_log: bool) -> Iterator[Line]:
+def _text_rows(path: str, name: str, layout: str | None, begins: list[str], *, is_log: bool) -> Iterator[Line]:
     with _opened(path) as file:
         buffered: Any = file if hasattr(file, "peek") else io.BufferedReader(cast("io.RawIOBase", file))
         head = buffered.peek(8)[:8]
         if head.startswith(_ZIP):
-            yield from _zipped(name, file, layout)
+            yield from _zipped(name, file, layout, begins)
             return
         if head.startswith(b"PAR1"):
             raise InputError(f"{name}: is Parquet. Call it .parquet.")
         unpack = next((unpack for start, unpack in _UNPACKED.items() if head.startswith(start)), lambda file: file)
-        yield from _rows_of_text(unpack(buffered), name, layout, is_log=is_log, encoding=encoding_of(head))
+        yield from _rows_of_text(unpack(buffered), name, layout, begins, is_log=is_log, encoding=encoding_of(head))
 
 
 _ZIP = b"PK\x03\x04"
@@ -178,7 +204,7 @@ _UNPACKED: dict[bytes, Callable[[Any], Any]] = {
 """First bytes of a compressed file, and how it is decompressed."""
 
 
-def _zipped(name: str, file: IO[bytes], layout: str | None) -> Iterator[Line]:
+def _zipped(name: str, file: IO[bytes], layout: str | None, begins: list[str]) -> Iterator[Line]:
     with zipfile.ZipFile(file) as archive:
         members = [one for one in archive.namelist() if has_known_suffix(one, layout) and not one.startswith("__MACOSX")]
         if not members:
@@ -187,7 +213,7 @@ def _zipped(name: str, file: IO[bytes], layout: str | None) -> Iterator[Line]:
             members = [one for one in members if one.startswith("samples/")] or members
         for member in members:
             with archive.open(member) as inner:
-                yield from _rows_of_text(inner, f"{name}/{member}", layout)
+                yield from _rows_of_text(inner, f"{name}/{member}", layout, begins)
 
 
 _JSON_START = re.compile(r"\s*(?:\{|\[\s*(?:[\[{\]]|$))")
@@ -195,12 +221,12 @@ _JSON_START = re.compile(r"\s*(?:\{|\[\s*(?:[\[{\]]|$))")
 
 
 def _rows_of_text(
-    of_bytes: IO[bytes], name: str, layout: str | None, *, is_log: bool = True, encoding: str = "utf-8-sig"
+    of_bytes: IO[bytes], name: str, layout: str | None, begins: list[str], *, is_log: bool = True, encoding: str = "utf-8-sig"
 ) -> Iterator[Line]:
     delimiter = _DELIMITERS.get(_bare(name).suffix)
     file = io.TextIOWrapper(of_bytes, encoding=encoding, newline="\n" if delimiter is None else "")
     if delimiter is not None:
-        yield from table_rows(file, name, delimiter, keeps_blank=is_log)
+        yield from _without_blank(table_rows(file, name, delimiter, keeps_blank=is_log), begins)
         return
     n_before, first = 0, ""
     while (line := file.readline(LARGEST_ROW)) and not (first := line).strip():
@@ -211,7 +237,7 @@ def _rows_of_text(
     layout_of_text = text_layouts().get(layout) if layout is not None else _layout_of_text(head)
     if layout_of_text is not None:
         layout_of_text.ask(name, layout)
-        yield from _rows_of_lines(layout_of_text, itertools.chain(head, file), name, n_before)
+        yield from _rows_of_lines(layout_of_text, itertools.chain(head, file), name, n_before, begins)
         return
     if not _JSON_START.match(first):
         raise _no_text(name) if "\0" in first else _unknown_text(name)
@@ -244,19 +270,68 @@ def _layout_of_text(head: Sequence[str]) -> Layout | None:
     return None
 
 
-def _rows_of_lines(layout: Layout, lines: Iterable[str], name: str, n_before: int) -> Iterator[Line]:
-    n_rows, is_divided = 0, False
-    for number, value in layout.rows(lines) if layout.rows is not None else ():
+def _rows_of_lines(layout: Layout, lines: Iterable[str], name: str, n_before: int, begins: list[str]) -> Iterator[Line]:
+    above: dict[int, tuple[int, str]] = {}
+    parted: list[tuple[int, str]] = []
+    rows = layout.rows(_noted(lines, above)) if layout.rows is not None else iter(())
+    n_rows = 0
+    for number, value in _by_chat(rows, above, parted) if layout.may_have_chats else rows:
         n_rows += 1
-        if is_divided and layout.name in ("transcript", "names"):
-            advice = "Save each in a file of its own, or take such lines out."
-            raise InputError(f"{name}:{number + n_before}: comes after a line that may part two chats. {advice}")
-        is_divided = _DIVIDER.search(str(value.get("text", value.get("content")))) is not None
         yield Line(f"{name}:{number + n_before}", dict(value))
     if not n_rows:
         raise InputError(
             f"{name}: has no line as the layout {layout.name!r} ({layout.about}) has them. Name another by --layout."
         )
+    begins += [
+        f"{name}:{number + n_before}: comes after {what}, so that another conversation may begin there. Write a line such as "
+        "'### Conversation 2' above each"
+        for number, what in parted
+    ]
+
+
+def _noted(lines: Iterable[str], above: dict[int, tuple[int, str]]) -> Iterator[str]:
+    """Yield the lines; `above` gets, by the number of a line, how many blank ones are above it, and the line above these."""
+    n_blank, last = 0, ""
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            if n_blank or _DIVIDER.search(last):
+                above[number] = n_blank, last
+            n_blank, last = 0, line.strip()
+        else:
+            n_blank += 1
+        yield line
+
+
+def _by_chat(
+    rows: Iterable[tuple[int, Any]], above: dict[int, tuple[int, str]], parted: list[tuple[int, str]]
+) -> Iterator[tuple[int, Any]]:
+    """Yield the rows of a text that may have several chats, with that of the heading above, such as `### Conversation 2`.
+
+    `parted` gets the first row of the text's first speaker that is below a rule, or below more blank lines than most.
+    """
+    chat, opener = "", None
+    n_above: Counter[int] = Counter()
+    first: dict[int, tuple[int, str]] = {}
+    for number, row in rows:
+        n_blank, line = above.get(number, (0, ""))
+        for one in [one for one in above if one <= number]:
+            del above[one]
+        field = "text" if "text" in row else "content"
+        text, speaker = _DIVIDER.sub("", row[field]), row.get("speaker", row.get("role"))
+        divider = _DIVIDER.search(line)
+        if divider is not None and divider[1]:
+            chat = divider[1]
+        elif opener is not None:
+            n = _MAX_BLANK if divider is not None else n_blank
+            n_above[n] += 1
+            if speaker == opener:
+                first.setdefault(n, (number, "a line that may part two chats" if divider else "more blank lines than others"))
+        if speaker != "heading":
+            opener = opener or speaker
+        if text or speaker != "heading":
+            yield number, {**row, field: text, **({"conversation": chat} if chat else {})}
+    usual = statistics.median_low(n_above.elements()) if n_above else 0
+    parted += [first[n] for n in sorted(first) if n > usual][:1]
 
 
 def _is_whole(line: str, name: str) -> bool:

@@ -114,6 +114,11 @@ _OF_PEOPLE = frozenset(
      "nickname", "me", "mine", "self", "outgoing", "incoming", "direction"}
 )  # fmt: skip
 """Words of fields that may name the speaker or mean something else: a message with no other such field is an error."""
+_VERSIONS_OF_TEXT = frozenset(
+    {"translation", "translated", "original", "redacted", "masked", "anonymized", "anonymised", "corrected", "edited",
+     "english", "en", "es", "fr", "de", "it", "pt", "nl", "ru", "zh", "cn", "ja", "jp", "ko", "ar", "hi", "tr", "pl", "cs"}
+)  # fmt: skip
+"""Words of a field that may hold another version of the text, such as `text_en`."""
 _OTHER_TEXTS = (
     "body", "body_text", "msg", "say", "transcript", "response", "answer", "output", "sentence", "line",
     "caption",
@@ -157,7 +162,11 @@ _REACT = re.compile(
 _SAID_BY_CLINE = re.compile(
     r"<(?:attempt_completion|ask_followup_question|plan_mode_respond)>\s*<(\w+)>\s*(.*?)\s*</\1>.*", re.DOTALL
 )
-_WRAPPED = re.compile(r"<(answer|output|response|final_answer)>\s*(.*?)\s*</\1>", re.DOTALL)
+_WRAPPED = re.compile(
+    r"<(?P<tag>answer|output|response|final_answer)>\s*(?P<text>.*?)\s*</(?P=tag)>"
+    r"|<(?:final_)?answer>\s*(?P<begun>[^a-z<\s][^<]*)|(?P<ended>[^<]*[^\s<])\s*</(?:final_)?answer>", re.DOTALL
+)  # fmt: skip
+"""An answer in tags, of which one may be missing; "<answer> is a tag." speaks of one."""
 _ATTACHED = re.compile(
     r"<(environment_details|system[-_](?:reminder|note|message)|additional_data|attached_files|open_and_recently_viewed_files|user_info|"
     r"project_layout|editor_context|reminderInstructions|attachments)>.*?</\1>\s*",
@@ -167,6 +176,18 @@ _ASKED = re.compile(r"\s*<(task|user_query|user_message|feedback|userRequest)>\s
 """What coding assistants add to the user's words, and how they mark these."""
 _MEDIA = re.compile(r"\A(?:\s*<(?:image|video|audio)>)+\s*|\s*(?:\n\s*<(?:image|video|audio)>)+\s*\Z")
 """The place of an image in training data, as of LLaVA or LLaMA-Factory."""
+_WROTE = r"\b(?:wrote|schrieb|a écrit|escribió|ha scritto|escreveu|schreef|skrev)\b[^\n]{0,100}:[ \t]*"
+_QUOTED_LINES = r"(?:^>[^\n]*(?:\n|\Z))+"
+_QUOTATION = re.compile(rf"(?:^[^\n]{{0,200}}{_WROTE}\n\s*)?({_QUOTED_LINES})", re.MULTILINE)
+_EARLIER_MAIL = re.compile(
+    r"^(?:(?:On|Am|Le|El|Il|Em|Op|Den)\b[^\n]{0,200}\d[:.h]\d\d[^\n]{0,200}(?:\n[^\n]{0,100})?" + _WROTE
+    + r"|-{3,} ?(?:Original Message|Forwarded message|Ursprüngliche Nachricht|Message d'origine) ?-{3,}[ \t]*"
+    r"|(?:_{10,}\s*\n)?From: [^\n]*\n(?:Sent|Date): [^\n]*)"
+    rf"\n(?:\s*{_QUOTED_LINES}|.*)", re.DOTALL | re.MULTILINE,
+)  # fmt: skip
+"""The lines of a mail that quote another, with the line above that says who wrote it; below one with a time, also the rest."""
+_N_QUOTED = 20
+"""Earlier messages among which a quoted one is looked for."""
 ROLES = "|".join(
     ("user", "human", "customer", "assistant", "ai", "bot", "chatbot", "gpt", "chatgpt", "agent", "system", *_USERS,
      *_ASSISTANTS, "cliente", "kunde", "agente", "claude", "gemini", "bard", "copilot", "grok", "deepseek", "perplexity",
@@ -473,8 +494,13 @@ def _possible_speakers(value: Mapping[str, Any]) -> list[str]:
     return [
         name for name, one in value.items()
         if name not in _TEXT_FIELDS and isinstance(one, (str, int)) and str(one).strip()[-1:] not in (".", "?", "!")
-        and (words_in(name) == {"name"} or words_in(name) & _OF_PEOPLE or is_side(one))
+        and (words_in(name) == {"name"} or may_be_people(name) or is_side(one))
     ]  # fmt: skip
+
+
+def may_be_people(name: str) -> bool:
+    """Whether a field, by its name, may name who speaks."""
+    return not words_in(name).isdisjoint(_OF_PEOPLE)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -553,14 +579,22 @@ def _text(value: Mapping[str, Any], where: str, left_out: Counter[str], fields: 
     visible = {name: text for name, text in texts.items() if text.strip()}
     if len(visible) > 1:
         visible.pop("segments", None)  # Taskmaster's are what was annotated of the text
+    versions = (name for name in value if visible and name not in texts and _may_be_version(name, next(iter(visible))))
+    visible |= {name: one for name in versions if isinstance(one := value[name], str) and " " in one}
     if len({" ".join(text.split()) for text in visible.values()}) > 1:
         first, second = list(visible)[:2]
         raise InputError(
-            f"{where}: has a text in {first!r} and another in {second!r}. Say which was said by --columns text={first}."
+            f"{where}: has a text in {first!r} and another in {second!r}. Say which was said by --columns {columns_of(value)}."
         )
     if visible:
         return next(iter(visible.values()))
     return _spoken_elsewhere(value, where) or next(iter(texts.values()), None)
+
+
+@functools.lru_cache(maxsize=1024)
+def _may_be_version(name: str, of_text: str) -> bool:
+    """Whether a field may have another version of the text in the field `of_text`, such as its translation."""
+    return bool(words_in(name) & _VERSIONS_OF_TEXT) and words_in(name) - _VERSIONS_OF_TEXT <= words_in(of_text) | {"text"}
 
 
 def _spoken_elsewhere(value: Mapping[str, Any], where: str) -> str | None:
@@ -681,7 +715,7 @@ def _answer(text: str, left_out: Counter[str]) -> str | None:
             return None
         text = rest.strip()
     if wrapped := _WRAPPED.fullmatch((reply := split_reasoning(text)).text):
-        reply = reply._replace(text=wrapped[2])
+        reply = reply._replace(text=wrapped[wrapped.lastgroup or ""])
     if not reply.has_reasoning and reply.text == text.strip():
         return text
     left_out[THOUGHT if reply.has_reasoning else "end token"] += 1
@@ -703,7 +737,7 @@ def numbered_turns(
             places.append(where)
             values.append(value)
     numbers = [number for number, _ in read]
-    turns = _speakers_told_apart([turn for _, turn in read], left_out, next(iter(places), ""))
+    turns = _speakers_told_apart(_without_quotations([turn for _, turn in read], left_out), left_out, next(iter(places), ""))
     speakers = {turn.speaker for turn in turns if turn is not None}
     if None in speakers and speakers & {USER, ASSISTANT}:
         place = next(place for place, turn in zip(places, turns, strict=True) if turn is not None and turn.speaker is None)
@@ -712,6 +746,29 @@ def numbered_turns(
     if fields == USUAL and (len(speakers) > 2 or any(one == other for one, other in itertools.pairwise(sides))):
         _check_meaning(zip(places, values, turns, strict=True), has_both={USER, ASSISTANT} <= speakers)
     return [(number, turn) for number, turn in zip(numbers, turns, strict=True) if turn is not None]
+
+
+def _without_quotations(turns: list[Turn], left_out: Counter[str]) -> list[Turn]:
+    """Return turns without the earlier messages that they quote, as mails do, unless nothing else is in them."""
+    own = []
+    for place, turn in enumerate(turns):
+        text = turn.text
+        if "\n" in text and (head := _EARLIER_MAIL.search(text)):
+            text = text[: head.start()] + text[head.end() :]
+        if text.startswith(">") or "\n>" in text:
+            earlier = [_unquoted(one.text) for one in turns[max(0, place - _N_QUOTED) : place]]
+            if all(any(_unquoted(quotation[1]) in one for one in earlier) for quotation in _QUOTATION.finditer(text)):
+                text = _QUOTATION.sub("", text)
+        is_changed = text != turn.text and bool(text.strip())
+        if is_changed:
+            left_out["quotation"] += 1
+        own.append(Turn(text.strip(), turn.speaker) if is_changed else turn)
+    return own
+
+
+def _unquoted(text: str) -> str:
+    """Return a text in one line, without the marks of quoted lines."""
+    return " ".join(re.sub(r"^[> \t]+", "", text, flags=re.MULTILINE).split())
 
 
 def _check_meaning(messages: Iterable[tuple[str, object, Turn | None]], *, has_both: bool) -> None:

@@ -22,7 +22,7 @@ from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import Line
 
 from .beside import answer_beside
-from .files import Rows
+from .files import NAME_EACH, Rows
 from .layouts import find, nearest
 from .layouts.layout import CONVERSATION_IDS, IDS, WHOLE, Layout, Logged, Value, id_of
 from .messages import (
@@ -77,8 +77,7 @@ def read_rows(
         messages.setdefault(layout, {}).setdefault(_conversation_of(named), []).append(packed)
 
     _check_columns(options.columns)
-    parted: list[str] = []
-    for given in _without_blank(rows.lines, parted) if is_table else rows.lines:
+    for given in rows.lines:
         line = _of_table(given, options.columns) if is_table else given
         row = _renamed(line, options.columns, given.value if is_table or number == reading.first else None)
         is_one = is_message_row(row.value)
@@ -107,20 +106,8 @@ def read_rows(
             f"{where}: is read as a message of the layout {other!r}, which other rows do not have. Read all rows alike by "
             f"--layout {other}, or by --columns speaker=NAME,text=NAME."
         )
-    # Some programs write a blank line after each row.
-    begins = f"{parted[0]}: comes after a blank row" if 0 < len(parted) < number - reading.first - 1 else None
     for name, of_layout in messages.items():
-        yield from _grouped(name, of_layout, reading, begins)
-
-
-def _without_blank(lines: Iterable[Line], parted: list[str]) -> Iterator[Line]:
-    """Yield a table's rows but for blank ones; add to `parted` the location of each that comes after one."""
-    is_after_blank = False
-    for line in lines:
-        if line.value:
-            parted += [line.where] * is_after_blank
-            yield line
-        is_after_blank = not line.value
+        yield from _grouped(name, of_layout, reading, next(iter(rows.begins), None))
 
 
 def _with_layout(row: Line, options: ReadingOptions, *, is_one: bool, is_table: bool) -> tuple[Line, Layout | None]:
@@ -250,7 +237,8 @@ def _conversation_of(row: Line) -> str | None:
 
 def _conversations_of(row: Line, line: Line, layout: Layout, reading: Reading, name: str) -> Iterator[Conversation]:
     try:
-        logged = [part for one in layout.conversations(row.value, row.where) for part in _by_conversation(one, row.where)]
+        found = [_continued(one, row.where, reading) for one in layout.conversations(row.value, row.where)]
+        logged = [part for one in found for part in _by_conversation(one, row.where)]
     except InputError as error:
         reading.refuse(error)
         return
@@ -271,6 +259,20 @@ def _conversations_of(row: Line, line: Line, layout: Layout, reading: Reading, n
         n = len(one.messages)
         places = [row.where] * n, [line.value] * n
         yield from _in_order(one._replace(id=id), *places, layout.name, reading, key, may_lack_answer=layout.is_of_any_product)
+
+
+def _continued(logged: Logged, where: str, reading: Reading) -> Logged:
+    """Return a request and its answer below the earlier ones that it continues, as of OpenAI's Responses."""
+    before = [] if logged.continues is None else reading.answers.get(str(logged.continues))
+    if before is None:
+        raise InputError(
+            f"{where}: continues the answer {logged.continues!r}, which is not above it, so that what was said before is not "
+            "known. Put its row above, or read each alone by --columns context=NAME,response=NAME."
+        )
+    messages = [*before, *logged.messages]
+    if logged.answer_id is not None:
+        reading.answers[str(logged.answer_id)] = messages
+    return logged._replace(messages=messages, n_history=logged.n_history + len(before))
 
 
 def _by_conversation(logged: Logged, where: str) -> list[Logged]:
@@ -403,25 +405,23 @@ def _grouped(
     layout: str, groups: dict[str | None, list[_Packed]], reading: Reading, begins: str | None
 ) -> Iterator[Conversation]:
     """Yield the conversations of message rows, which may alternate; `begins` says why one may begin somewhere."""
-    if list(groups) == [None] and layout == _MESSAGE_ROWS:
+    is_layout, is_asked = layout != _MESSAGE_ROWS, reading.options.order is None
+    if list(groups) == [None]:
         # If nothing else names a conversation, an id shared by several messages is the conversation's.
-        ids = [packed.value.get("id") for packed in groups[None]]
+        ids = [None if is_layout else packed.value.get("id") for packed in groups[None]]
         if None not in ids and len(set(map(str, ids))) < len(ids):
             by_id: dict[str | None, list[_Packed]] = {}
             for packed, own in zip(groups[None], ids, strict=True):
                 by_id.setdefault(id_text(own, f"{packed.where}: id"), []).append(packed)
             groups = by_id
-        elif reading.options.order is None and (unnamed := _parting_column(groups[None])):
+        elif is_asked and not is_layout and (unnamed := _parting_column(groups[None])):
             columns = columns_of(groups[None][0].value, {"conversation": unnamed, **reading.options.columns})
             raise InputError(
                 f"{groups[None][0].where}: has no conversation, and {unnamed!r} may be it. "
                 f"Say so by --columns {columns}. Or read all rows as one by --order listed."
             )
-        elif reading.options.order is None and (begins := begins or _begins_again(groups[None])):
-            raise InputError(
-                f"{begins}, so that another conversation may begin there. Name the conversation of every message in a column "
-                "'conversation', or read all as one by --order listed."
-            )
+        elif is_asked and (begins := begins or (None if is_layout else _begins_again(groups[None]))):
+            raise InputError(f"{begins}, or read all as one by --order listed.")
     elif None in groups and len(groups) > 1:
         advice = "Name the conversation of every message. Of merged cells, copy it into each row."
         raise InputError(f"{groups[None][0].where}: has no conversation, which other rows have. {advice}")
@@ -430,10 +430,9 @@ def _grouped(
         if (n_copies := len(group) - len(group := _once(group))) > 0:
             reading.left_out["repeated message"] += n_copies
         lines, kept = [Line(packed.where, packed.value) for packed in group], [dict(packed.kept) for packed in group]
-        if layout == _MESSAGE_ROWS and reading.options.order is None and (doubt := _joined_by_name(lines)):
+        if is_asked and not is_layout and (doubt := _joined_by_name(lines)):
             raise InputError(doubt)
         id = reading.places.unique(reading.name(reading.first) if given is None else given, lines[0].where)
-        is_layout = layout != _MESSAGE_ROWS
         if latest := {str(line.value["replaces"]): place for place, line in enumerate(lines) if "replaces" in line.value}:
             valid = [place for place, line in enumerate(lines) if latest.get(str(line.value.get("replaces")), place) == place]
             lines, kept = [lines[place] for place in valid], [kept[place] for place in valid]
@@ -501,7 +500,7 @@ def _begins_again(lines: Sequence[_Packed]) -> str | None:
     is_opening = any(isinstance(one, str) and speaker_of(one) in (SYSTEM, ASSISTANT) for one in words[0])
     again = (place for place in range(1, len(words)) if words[place] == words[0] != [])
     found = (lines[place].where for place in again if is_opening or words[place : place + 2] == words[:2])
-    return next((f"{where}: says what {lines[0].where} says again" for where in found), None)
+    return next((f"{where}: says what {lines[0].where} says again, {NAME_EACH}" for where in found), None)
 
 
 _PART = {"type", "content_type", "parts", "text", "content", "value"}
@@ -510,7 +509,7 @@ _PART = {"type", "content_type", "parts", "text", "content", "value"}
 
 def _message_of_row(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return the message of a row, whose cells may hold its parts as JSON."""
-    row = {name: one for name, one in value.items() if name != "conversation" or isinstance(one, Mapping)}
+    row = {**value}
     if "speaker" in row and "role" not in row:
         row["speaker"] = row["speaker"] or None
     for name in ("content", "text", "value", "parts", "message"):

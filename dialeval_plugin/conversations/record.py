@@ -172,6 +172,7 @@ class Reading:
         n_conversations: number of conversations read; `n_silent` of them have no turn to score.
         others: speakers in conversations with neither a user nor an assistant.
         fields_present: names of the fields to keep that occurred.
+        answers: messages up to each answer that a later one may continue, by its id.
         below: beginning of the ids of a file in a folder.
     """
 
@@ -189,6 +190,7 @@ class Reading:
     others: set[str] = field(default_factory=set)
     fields_present: set[str] = field(default_factory=set)
     below: str = ""
+    answers: dict[str, Sequence[object]] = field(default_factory=dict)
     _heard: set[int] = field(default_factory=set)
     _begun: dict[bytes, str] = field(default_factory=dict)
 

@@ -23,6 +23,7 @@ from .messages import (
     columns_of,
     is_message,
     likely_columns,
+    may_be_people,
     named_lines,
     numbered_turns,
     parsed_cell,
@@ -145,7 +146,9 @@ def likely_table(value: Mapping[str, Any]) -> str:
             return f"--columns {columns_of(one).replace('=', f'={inner}.')}"
     if not likely or not (name or likely.startswith("speaker=")):
         return ""
-    ids = [one for one in value if words_in(one) & ID_WORDS and one.lower() not in ("id", "message_id", "user_id", "sender_id")]
+    ids = [
+        one for one in value if words_in(one) & ID_WORDS and one.lower() not in ("id", "message_id") and not may_be_people(one)
+    ]
     whose = f"messages={name}," if name else f"conversation={ids[0]}," if ids else ""
     return f"--columns {shlex.quote(whose + likely)}"
 

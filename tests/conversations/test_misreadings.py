@@ -61,6 +61,29 @@ READ: dict[str, tuple[list[Any], Talk]] = {
     "a page of stored completions": (
         [{"input_messages": [said("user", TEA)], "choices": [{"message": said("assistant", LIKE)}]}], ONE,
     ),
+    "an answer to the one in the row above": (
+        [{"id": id, "input": asked, "output": [said("assistant", answer)], "previous_response_id": before}
+         for id, asked, answer, before in (("resp_1", TEA, LIKE, None), ("resp_2", HOW, BREW, "resp_1"))], TWO,
+    ),
+    "an answer in a tag of which one is missing": (
+        chat(said("user", TEA), said("assistant", f"<answer>\n{LIKE}"), said("user", HOW),
+             said("assistant", f"{BREW}</answer>")), TWO,
+    ),
+    "quotations of mails": (
+        chat(said("user", TEA), said("assistant", f"> {TEA}\n\n{LIKE}"),
+             said("user", f"{HOW}\n\nOn Monday, Bo wrote:\n> {LIKE}"),
+             said("assistant", f"{BREW}\n\nOn Sun, Mar 1, 2026 at 10:00 AM Ann Lee\n<ann@x.org> wrote:\n\n{HOW}")), TWO,
+    ),
+    "quotations of others": (
+        chat(said("user", TEA), said("assistant", "On 12 May he wrote:\n> Tea.\n\nSo he did.")),
+        [([TEA], "On 12 May he wrote:\n> Tea.\n\nSo he did.")],
+    ),
+    "a text and the same in English": (chat(said("user", TEA, content_en=TEA), said("assistant", LIKE, content_en=LIKE)), ONE),
+    "a wizard who searched the internet": (
+        [{"7": {"dialog_history": [
+            {"action": "Apprentice => Wizard", "text": TEA}, {"action": "Wizard => SearchAgent", "text": "tea"},
+            {"action": "SearchAgent => Wizard", "text": ""}, {"action": "Wizard => Apprentice", "text": LIKE}]}}], ONE,
+    ),
     "a role next to text": (chat({"role": "user", "text": TEA}, {"role": "assistant", "text": LIKE}), ONE),
     "the marks of LangChain's buffer": ([{"text": f"\n\nHuman: {TEA}\n\nAI: {LIKE}"}], ONE),
     "a paragraph that begins with AI:": (
@@ -650,7 +673,7 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
     "messages in lists of their own": (chat([said("user", TEA)]), "Write each message as an element of its own."),  # type: ignore[arg-type]
     "which text": (
         chat(said("user", TEA), {**said("assistant", LIKE), "text": "No."}),
-        "Say which was said by --columns text=content.",
+        "Say which was said by --columns speaker=role,text=content.",
     ),
     "a text under another name": (chat({"role": "user", "body": TEA}), "say so by --columns text=body."),
     "an answer next to the turns before it": (
@@ -709,7 +732,11 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
     ),
     "an answer to another that is elsewhere": (
         [{"input": HOW, "output": [said("assistant", BREW)], "previous_response_id": "r1"}],
-        "or read it alone by --columns context=input,response=output.",
+        "or read each alone by --columns context=NAME,response=NAME.",
+    ),
+    "which of a text and its translation": (
+        chat(said("user", TEA, content_en="Tea?"), said("assistant", LIKE, content_en="I like it.")),
+        "has a text in 'content' and another in 'content_en'. Say which was said by --columns speaker=role,text=content.",
     ),
     "a page of an API without times": (
         [{"data": [said("assistant", LIKE), said("user", TEA)], "first_id": "2", "last_id": "1"}],
@@ -927,6 +954,34 @@ def test_a_line_may_part_chats_of_a_text(first: str, layout: str | None, tmp_pat
     assert "comes after a line that may part two chats" in refusal(
         Source(str(path), ReadingOptions(layout=layout)).read, "turn"
     )
+    assert len(talk(Source(str(path), ReadingOptions(layout=layout, order="listed")))[-1][0]) == 7
+    path.write_text("".join(f"### Conversation {n}\n\n{one}\n" for n, one in enumerate(chats)), encoding="utf-8")
+    read = Source(str(path), ReadingOptions(layout=layout)).conversations()
+    assert [(one.id, len(one.turns)) for one in read if isinstance(one, Conversation)] == [
+        ("Conversation 0", 4), ("Conversation 1", 4)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "layout"), [("User", None), ("Ann", "names")])
+@pytest.mark.parametrize("usual", ["", "\n"])
+def test_blank_lines_may_part_chats_of_a_text(first: str, layout: str | None, usual: str, tmp_path: Path) -> None:
+    options = ReadingOptions(layout=layout)
+    chat = usual.join([f"{first}: {TEA}\n", f"Bot: {LIKE}\n\nIt is nice.\n", f"{first}: {HOW}\n", f"Bot: {BREW}\n"])
+    (path := tmp_path / "log.txt").write_text(chat, encoding="utf-8")
+    assert len([*Source(str(path), options).conversations()]) == 1
+    path.write_text(f"{chat}{usual}\n{chat}", encoding="utf-8")
+    assert "comes after more blank lines than others" in refusal(Source(str(path), options).read, "turn")
+    assert len([*Source(str(path), ReadingOptions(layout=layout, order="listed")).conversations()]) == 1
+
+
+def test_a_chat_of_otree_is_read_by_its_channel(tmp_path: Path) -> None:
+    head = "session_code,id_in_session,participant_code,channel,nickname,body,timestamp\n"
+    rows = "".join(
+        f"s,{n % 2},p{n % 2},{n // 2},{'Bo' if n % 2 else 'Ann'},{text},{n}\n" for n, text in enumerate((TEA, "Yes", HOW, BREW))
+    )
+    (path := tmp_path / "ChatMessages.csv").write_text(head + rows, encoding="utf-8")
+    assert "Read it by --layout otree" in refusal(Source(str(path)).read, "turn")
+    assert talk(Source(str(path), ReadingOptions(layout="otree"))) == [([TEA], "Yes"), ([HOW], BREW)]
 
 
 def test_what_was_said_before_a_question_may_be_a_text(tmp_path: Path) -> None:

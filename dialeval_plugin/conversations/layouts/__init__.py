@@ -70,11 +70,6 @@ def _answer(value: Value, name: str) -> Any:
 
 def _read_exchange(value: Value) -> list[Logged]:
     request, answer = _exchange_names(value) or _EXCHANGES[0]
-    if at(value, "previous_response_id | response.previous_response_id"):
-        raise InputError(
-            "continues an answer that 'previous_response_id' names, so that what was said before is not in it. Write all "
-            f"messages in {request!r}, or read it alone by --columns context={request},response={answer}."
-        )
     (logged,) = exchange(value[request], _answer(value, answer), id_of(value))
     last: Any = logged.messages[logged.n_history - 1]
     if request == "messages" and isinstance(last, Mapping) and last.get("role") == "assistant":
@@ -84,7 +79,10 @@ def _read_exchange(value: Value) -> list[Logged]:
                 "--columns messages=messages, or take one of the two out."
             )
         return [Logged(logged.messages[: logged.n_history], logged.id)]
-    return [logged._replace(once=trace_of(value))]
+    answer_id = str(at(value, "response.id | id"))
+    before = at(value, "previous_response_id | response.previous_response_id | request.previous_response_id")
+    is_of_responses = answer_id.startswith("resp_")  # which a later one may continue
+    return [logged._replace(once=trace_of(value), answer_id=answer_id if is_of_responses else None, continues=before)]
 
 
 def _whole_name(value: Value) -> str | None:

@@ -42,6 +42,7 @@ class Logged(NamedTuple):
         current: id of the last message shown, if messages branch.
         fields: names of a message's fields, if they are not the usual ones.
         left_out: kind of an object that is no conversation, which is counted and not read.
+        answer_id, continues: id of the answer, and that of an earlier one in the file, which was said before.
         once: a key, such as a trace or a question; a second conversation with the same key and turns is left out. None: no key.
     """
 
@@ -52,6 +53,8 @@ class Logged(NamedTuple):
     fields: Fields = USUAL
     left_out: str = ""
     once: object = None
+    answer_id: object = None
+    continues: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,7 @@ class Layout:
         open_question: question that the user must settle before such a file is read, with `{name}` and `{about}` for the
             layout's own; "" if there is none.
         told_by: what tells its `rows` from other texts: a line, messages of several speakers, or one of them who speaks again.
+        may_have_chats: whether a text of such `rows` may have several chats below each other, without times of their own.
         is_of_any_product: whether its fields have names that any product may use, next to fields that are not known.
     """
 
@@ -87,6 +91,7 @@ class Layout:
     joined_by: str = ""
     open_question: str = ""
     told_by: Literal["line", "speakers", "speaker again"] = "line"
+    may_have_chats: bool = False
     is_of_any_product: bool = False
 
     def fits(self, value: Value) -> bool:

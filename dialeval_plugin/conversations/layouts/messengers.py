@@ -126,7 +126,8 @@ def _of_text(value: Value) -> Value:
     text = value["text"].strip()
     if _PLACEHOLDER.fullmatch(text):
         text = ""
-    return as_message(value["speaker"].strip(), text[1:-1] if _QUOTED.fullmatch(text) else text)
+    own = text[1:-1] if _QUOTED.fullmatch(text) else text
+    return as_message(value["speaker"].strip(), own, conversation=value.get("conversation"))
 
 
 def _whatsapp(value: Value) -> Value:
@@ -284,10 +285,10 @@ LAYOUTS = [
     Layout("telegram", "Telegram's export, of a chat or of all", read=_telegram,
            recognises=lambda value: isinstance(value["messages"], list) and value["type"].endswith(_TELEGRAM)),
     Layout("transcript", "a text whose lines begin with roles: `User:`, `Assistant:`", rows=transcript_rows,
-           message=lambda value: value),
+           message=lambda value: value, may_have_chats=True),
     _of_people("whatsapp", "WhatsApp's export, a text", rows=_text_rows("whatsapp"), message=_whatsapp),
     *(
-        _of_people(name, about, rows=_text_rows(name), message=_of_text, told_by=told_by)
+        _of_people(name, about, rows=_text_rows(name), message=_of_text, told_by=told_by, may_have_chats=name == "names")
         for name, about, told_by in (
             ("irc", "a log of IRC", "line"), ("line", "LINE's export, a text", "line"),
             ("kakaotalk", "KakaoTalk's export, a text", "line"), ("zoom", "Zoom's chat, a text", "line"),
