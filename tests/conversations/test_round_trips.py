@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dialeval_plugin.conversations.layouts import LAYOUTS, agents, datasets, evals, exports, find, messengers, platforms, traces
@@ -53,6 +53,8 @@ def conversations(draw: st.DrawFn) -> Turns:
         turns.append(("user", draw(SAID)))
         turns += [(role, draw(SAID)) for role in ("thinking", "tool") if draw(st.booleans())]
         turns.append(("assistant", draw(SAID)))
+    asked = [text for role, text in turns if role == "user"]
+    assume(len(set(asked)) == len(asked))  # rows that begin as the first ones do are asked for
     return turns
 
 
