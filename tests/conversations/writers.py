@@ -547,6 +547,10 @@ WRITERS: dict[str, Writer] = {
         assistant="bot"))]},
     "freshchat": lambda turns, id: {"id": id, "messages": [{"actor_type": role, "message_type": "normal", "message_parts": [
         {"text": {"content": text}}]} for role, text in _by_role(turns, user="user", assistant="agent")]},
+    "wizard-of-internet": lambda turns, id: {id: {"dialog_history": [{"action": action, "text": text} for action, text in
+        _by_role(turns, user="Apprentice => Wizard", assistant="Wizard => Apprentice", tool="Wizard => SearchAgent")]}},
+    "otree": lambda turns, id: [{"participant_code": role, "channel": id, "nickname": role, "body": text, "timestamp": n}
+        for n, (role, text) in enumerate(spoken(turns))],
     "abcd": lambda turns, id: {"convo_id": id, "scenario": {}, "original": [[role, text] for role, text in
         _by_role(turns, user="customer", assistant="agent", tool="action")]},
     "exchange-rows": lambda turns, id: [{"conversation_id": id, "turn": n, "question": asked, "answer": answer}

@@ -366,8 +366,6 @@ LAYOUTS = [
                "speaker", "text", {f"{n}_{name}": role for n in (0, 1) for name, role in _OF_WIZARD}))),
     plain("wizard-of-internet", "Wizard of Internet, whose wizard is read as the assistant", "dialog_history", "action", "text",
           each=said("action", "text", {"Apprentice => Wizard": USER, "Wizard => Apprentice": ASSISTANT}, otherwise="event")),
-    Layout("otree", "the chat of an experiment in oTree, a message a row", "participant_code channel nickname body timestamp",
-           message=said("nickname", "body", conversation="channel", timestamp="timestamp"), open_question=ask_who()),
     Layout("abcd", "ABCD, with its agents' actions", "convo_id original[]",
            messages_at("original", id="convo_id", each=lambda turn: tuple(elements(turn)))),
     Layout("persona-candidates", "Persona-Chat with candidates, of which the last is the reply",
