@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.resources import optional
 from dialeval_plugin.core.scores import PrintedResult
 from dialeval_plugin.labels.pairing import pair
@@ -17,21 +19,16 @@ from dialeval_plugin.labels.table import LabelTable, ScoreTable
 from dialeval_plugin.reports.tables import Table, TableRow, text_column
 from dialeval_plugin.results.agreement import Disagreement, disagreements
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Estimate
+from dialeval_plugin.statistics.estimates import number_text
 
 from .evaluated import Evaluated, read_bias
-from .findings import QUESTIONS, Finding, Verdict, findings
+from .findings import QUESTIONS, TITLES, Finding, Verdict, ends_of, findings
 
 if TYPE_CHECKING:
     import pandas
-import operator
-import re
-from collections.abc import Callable
-from typing import NamedTuple
 
-from dialeval_plugin.core.errors import unknown_name
-from dialeval_plugin.statistics.estimates import number_text
-
-from .findings import TITLES, ends_of
+SCHEMA_VERSION = 1
+MOST_DISAGREEMENTS = 20
 
 _FORM = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)(?P<point>\.value)?\s*(?P<sign>>=|<=|>|<)\s*(?P<limit>-?\d*\.?\d+)\s*")
 _SIGNS: Mapping[str, Callable[[float, float], bool]] = {
@@ -99,10 +96,6 @@ def check(required: Requirement, evaluator: str, figures: Mapping[str, Estimate]
         has_passed,
         f"{required.name} {figure.text()}{which} {'is' if has_passed else 'is not'} {required.sign} {required.limit:g}.",
     )
-
-
-SCHEMA_VERSION = 1
-MOST_DISAGREEMENTS = 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,24 @@ features need only about a thousand annotated responses.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from annotated_types import Ge
+from scipy.special import expit
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.options import check_value
-from dialeval_plugin.core.signature import SignatureValue
+from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.core.signature import RUNTIME_FIELDS, SignatureValue
 from dialeval_plugin.models.compact import base_of, whole
+from dialeval_plugin.models.context_texts import EmbeddedTurns, TurnEmbedder, numbered
 from dialeval_plugin.models.folders import check_complete, check_weights, opening, without_warnings
+from dialeval_plugin.models.logistic import logistic_regression
+from dialeval_plugin.models.runtimes.runtime import ON_TORCH, RuntimeChoice
 from dialeval_plugin.models.tokenisation import check_fast, length_batches, text_ids
 
 if TYPE_CHECKING:
@@ -27,16 +33,6 @@ if TYPE_CHECKING:
     # that the trainers of sentence-transformers import.
     from sentence_transformers import CrossEncoder
     from torch import Tensor
-from dataclasses import asdict, dataclass
-from typing import cast
-
-from scipy.special import expit
-
-from dialeval_plugin.core.registry import load_scorer
-from dialeval_plugin.core.signature import RUNTIME_FIELDS
-from dialeval_plugin.models.context_texts import EmbeddedTurns, TurnEmbedder, numbered
-from dialeval_plugin.models.logistic import logistic_regression
-from dialeval_plugin.models.runtimes.runtime import ON_TORCH, RuntimeChoice
 
 PairLayout: TypeAlias = Literal["delimited", "literal"]
 PairTruncation: TypeAlias = Literal["utterances", "right"]
