@@ -442,6 +442,8 @@ def table_rows(file: Iterable[str], name: str, delimiter: str, *, keeps_blank: b
                 if keeps_blank and n_rows:
                     yield Line(where, {})
                 continue
+            if not names and len(cells) > 1 and sum(bool(cell.strip()) for cell in cells) == 1:
+                continue  # a title above the header
             if not names:
                 names = [cell.strip() for cell in cells]
                 if doubled := sorted({name for name in names if name and names.count(name) > 1}):

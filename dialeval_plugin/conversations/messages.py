@@ -40,12 +40,13 @@ _SPEAKERS = {
 }
 _CUSTOMERS = frozenset(
     {"customer", "client", "visitor", "caller", "guest", "contact", "lead", "end_user", "enduser", "consumer", "requester",
-     "patient", "seeker", "u", "you", "incoming", "inbound", "cliente", "kunde", "kundin", "klant", "клиент", "客户",
+     "patient", "seeker", "student", "u", "you", "incoming", "inbound", "cliente", "kunde", "kundin", "klant", "клиент", "客户",
      "顧客", "고객"}
 )  # fmt: skip
 _AGENTS = frozenset(
     {"agent", "virtual_agent", "automated_agent", "human_agent", "support", "support_agent", "advisor", "operator",
-     "representative", "rep", "outgoing", "outbound", "wizard", "helper", "supporter", "agente", "berater", "beraterin",
+     "representative", "rep", "outgoing", "outbound", "wizard", "helper", "supporter", "doctor",
+     "therapist", "counselor", "counsellor", "tutor", "agente", "berater", "beraterin",
      "conseiller", "оператор", "客服"}
 )  # fmt: skip
 _SILENT = frozenset(
@@ -111,7 +112,7 @@ _OF_CONVERSATIONS = frozenset({"conversation", "conv", "session", "thread", "cha
 _BOOLEANS = {**dict.fromkeys(("true", "1", "yes", "t"), True), **dict.fromkeys(("false", "0", "no", "f"), False)}
 _OF_PEOPLE = frozenset(
     {"user", "username", "actor", "agent", "person", "participant", "who", "uid", "author", "sender", "speaker", "role", "nick",
-     "nickname", "me", "mine", "self", "outgoing", "incoming", "direction"}
+     "nickname", "caller", "me", "mine", "self", "outgoing", "incoming", "direction"}
 )  # fmt: skip
 """Words of fields that may name the speaker or mean something else: a message with no other such field is an error."""
 _VERSIONS_OF_TEXT = frozenset(
@@ -190,11 +191,11 @@ _N_QUOTED = 20
 """Earlier messages among which a quoted one is looked for."""
 ROLES = "|".join(
     ("user", "human", "customer", "assistant", "ai", "bot", "chatbot", "gpt", "chatgpt", "agent", "system", *_USERS,
-     *_ASSISTANTS, "cliente", "kunde", "agente", "claude", "gemini", "bard", "copilot", "grok", "deepseek", "perplexity",
-     "llama", "qwen", "mistral", "kimi", "cursor")
+     *_ASSISTANTS, "cliente", "kunde", "agente", "patient", "doctor", "client", "therapist", "counselor", "student", "tutor",
+     "claude", "gemini", "bard", "copilot", "grok", "deepseek", "perplexity", "llama", "qwen", "mistral", "kimi", "cursor")
 )  # fmt: skip
 """Roles, and names of assistants, that mark who says a text."""
-PREFIX = re.compile(rf"\s*(?:\*\*|\[|<)?({ROLES})(?:\*\*|\]|>)?\s*[:：](?:\*\*)?\s*", re.IGNORECASE)
+PREFIX = re.compile(rf"\s*(?:<s>\s*)?(?:\*\*|\[|<)?({ROLES})(?:\*\*|\]|>)?\s*[:：](?:\*\*)?\s*", re.IGNORECASE)
 _NAMED = re.compile(r"\s*([A-Z][\w.'-]{0,20}(?: [\w.'-]{1,20}){0,2})(?: ?[(\[][\d:. APM-]+[)\]])?: ")
 OWN_TAG = re.compile(r"\A\s*(?:\*\*|\[|<\|?)?(?:assistant|chatbot|bot)(?:\]:?|\|?>:?|(?:\*\*)?:(?:\*\*)?)\s+", re.IGNORECASE)
 _CLOCK = re.compile(r"\s*\[(?=[^\]]*\d[:.]\d\d)[\d/.:,T+ APM-]+Z?\]:?\s+")
@@ -443,8 +444,8 @@ def unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
             kind = value.get("type")
             if isinstance(path := value.get("id"), list) and path and (match := _LANGCHAIN.fullmatch(str(path[-1]))):
                 kind = match[1]
-            outer = {"type": kind} if kind is not None else {}
-            return unwrapped({**outer, **({"role": value["role"]} if "role" in value else {}), **inner})
+            outer = {one: value[one] for one in (*_SPEAKER_FIELDS, *_IS_USER) if one in value}
+            return unwrapped({**({} if kind is None else {"type": kind}), **outer, **inner})
     return value
 
 
@@ -507,6 +508,14 @@ def may_be_people(name: str) -> bool:
 def words_in(name: str) -> frozenset[str]:
     """Return the words of a field's name, in lower case."""
     return frozenset(re.split(r"[\W_]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()))
+
+
+def conversation_in(names: Iterable[str]) -> str | None:
+    """Return the first field that is called after a conversation, or else has its own id; None without one."""
+    ids = [
+        one for one in names if words_in(one) & ID_WORDS and one.lower() not in ("id", "message_id") and not may_be_people(one)
+    ]
+    return next((one for one in names if words_in(one) & _OF_CONVERSATIONS), next(iter(ids), None))
 
 
 def columns_of(value: Mapping[str, Any], known: Mapping[str, str] | None = None) -> str:

@@ -15,15 +15,14 @@ from dialeval_plugin.core.files import Line
 from .layouts.layout import ANSWERS, PYTHON_LIST, listed, messages_of, required_list
 from .messages import (
     ASSISTANT,
-    ID_WORDS,
     OWN_TAG,
     SYSTEM,
     TEXTLESS,
     USER,
     columns_of,
+    conversation_in,
     is_message,
     likely_columns,
-    may_be_people,
     named_lines,
     numbered_turns,
     parsed_cell,
@@ -31,7 +30,6 @@ from .messages import (
     split_dialogue,
     tag_of,
     turn_of,
-    words_in,
 )
 from .record import Reading, ReadingOptions, id_text, kept_fields
 
@@ -136,20 +134,20 @@ def likely_table(value: Mapping[str, Any]) -> str:
     """Return the option by which a row, or the list in it, may be read as messages; "" if it does not look like any."""
     within = {f"{name}.{inner}": of for name, one in value.items() if isinstance(one, Mapping) for inner, of in one.items()}
     named = {**value, **within}.items()
-    lists = ((name, elements) for name, one in named if (elements := listed(one)) and isinstance(elements[0], Mapping))
-    name, (message, *_) = next(lists, ("", [value]))
+    lists = [(name, elements) for name, one in named if (elements := listed(one)) and isinstance(elements[0], Mapping)]
+    if of_messages := [name for name, elements in lists if is_message(elements[0])]:
+        return f"--columns {shlex.quote(f'messages={of_messages[0]}')}"
+    name, (message, *_) = next(iter(lists), ("", [value]))
     if not name and (text := next((name for name, one in value.items() if isinstance(one, str) and named_lines(one)), None)):
         return f"--columns {shlex.quote(f'messages={text}')}"
-    likely = "" if is_message(message) else likely_columns(message, is_row=not name)
+    likely = likely_columns(message, is_row=not name)
     for inner, one in value.items() if not (name or likely) else ():
         if isinstance(one, Mapping) and likely_columns(one, is_row=True).startswith("speaker="):
             return f"--columns {columns_of(one).replace('=', f'={inner}.')}"
     if not likely or not (name or likely.startswith("speaker=")):
         return ""
-    ids = [
-        one for one in value if words_in(one) & ID_WORDS and one.lower() not in ("id", "message_id") and not may_be_people(one)
-    ]
-    whose = f"messages={name}," if name else f"conversation={ids[0]}," if ids else ""
+    conversation = conversation_in(value)
+    whose = f"messages={name}," if name else f"conversation={conversation}," if conversation else ""
     return f"--columns {shlex.quote(whose + likely)}"
 
 

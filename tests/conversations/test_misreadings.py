@@ -84,6 +84,15 @@ READ: dict[str, tuple[list[Any], Talk]] = {
             {"action": "Apprentice => Wizard", "text": TEA}, {"action": "Wizard => SearchAgent", "text": "tea"},
             {"action": "SearchAgent => Wizard", "text": ""}, {"action": "Wizard => Apprentice", "text": LIKE}]}}], ONE,
     ),
+    "the sender next to a text in an object": (
+        [{"url": "x", "data": [{"sender": {"type": who, "name": "X"}, "message": {"text": text}}
+                               for who, text in (("visitor", TEA), ("operator", LIKE))]}], ONE,
+    ),
+    "a question and its answer as objects in turns of another name": (
+        [{"conversationTurns": [{"prompt": {"content": [{"text": TEA}]}, "output": {"text": LIKE, "model": "m"}}]}], ONE,
+    ),
+    "numbered messages": ([{"message_1": said("user", TEA), "message_2": said("assistant", LIKE), "id": "c"}], ONE),
+    "a patient and a doctor": ([{"about": "tea", "utterances": [f"patient: {TEA}", f"doctor: {LIKE}"]}], ONE),
     "a role next to text": (chat({"role": "user", "text": TEA}, {"role": "assistant", "text": LIKE}), ONE),
     "the marks of LangChain's buffer": ([{"text": f"\n\nHuman: {TEA}\n\nAI: {LIKE}"}], ONE),
     "a paragraph that begins with AI:": (
@@ -734,6 +743,16 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         [{"input": HOW, "output": [said("assistant", BREW)], "previous_response_id": "r1"}],
         "or read each alone by --columns context=NAME,response=NAME.",
     ),
+    "which speaker and conversation, by what they are called": (
+        [{"conversation_no": 1, "turn_id": n, "caller": n, "text": text} for n, text in enumerate([TEA, LIKE])],
+        "--columns conversation=conversation_no,speaker=caller,text=text",
+    ),
+    "which list of messages, next to one of others": (
+        [{"topics": [{"topic": "Tea"}], "talk": [{"speaker": "Ann", "content": TEA}]}], "be read by --columns messages=talk.",
+    ),
+    "a text and who speaks, next to a number of the speaker": (
+        [{"sentence": TEA, "speaker_name": "Ann", "speaker_id": 0}], "be read by --columns speaker=speaker_name,text=sentence.",
+    ),
     "which of a text and its translation": (
         chat(said("user", TEA, content_en="Tea?"), said("assistant", LIKE, content_en="I like it.")),
         "has a text in 'content' and another in 'content_en'. Say which was said by --columns speaker=role,text=content.",
@@ -972,6 +991,20 @@ def test_blank_lines_may_part_chats_of_a_text(first: str, layout: str | None, us
     path.write_text(f"{chat}{usual}\n{chat}", encoding="utf-8")
     assert "comes after more blank lines than others" in refusal(Source(str(path), options).read, "turn")
     assert len([*Source(str(path), ReadingOptions(layout=layout, order="listed")).conversations()]) == 1
+
+
+def test_a_title_above_the_header_of_a_table_is_no_column(tmp_path: Path) -> None:
+    (path := tmp_path / "log.csv").write_text(
+        f"Chats of March,\n,\nrole,content\nuser,{TEA}\nassistant,Yes\n", encoding="utf-8"
+    )
+    assert talk(Source(str(path))) == [([TEA], "Yes")]
+
+
+def test_rows_of_one_speaker_are_no_questions_with_answers(tmp_path: Path) -> None:
+    rows = [{"customer": TEA, "agent": ""}, {"customer": "", "agent": LIKE}]
+    source = Source(str(written(rows, tmp_path)), ReadingOptions(layout="question-answer"))
+    assert talk(source) == [([TEA], "")]
+    assert "has nothing in 'customer'" in source.reading.remarks()
 
 
 def test_a_chat_of_otree_is_read_by_its_channel(tmp_path: Path) -> None:

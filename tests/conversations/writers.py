@@ -549,6 +549,12 @@ WRITERS: dict[str, Writer] = {
         {"text": {"content": text}}]} for role, text in _by_role(turns, user="user", assistant="agent")]},
     "wizard-of-internet": lambda turns, id: {id: {"dialog_history": [{"action": action, "text": text} for action, text in
         _by_role(turns, user="Apprentice => Wizard", assistant="Wizard => Apprentice", tool="Wizard => SearchAgent")]}},
+    "rocket-chat": lambda turns, id: {"messages": [{"_id": str(n), "rid": id, "msg": text, "u": {"username": role}, "ts": n}
+        for n, (role, text) in enumerate(spoken(turns))], "id": id},
+    "snapchat": lambda turns, id: {id: [{"From": role, "Media Type": "TEXT", "Content": text, "Created": n}
+        for n, (role, text) in enumerate(spoken(turns))]},
+    "gong": lambda turns, id: {"callTranscripts": [{"callId": id, "transcript": [
+        {"speakerId": role, "sentences": [{"text": text}]} for role, text in spoken(turns)]}]},
     "otree": lambda turns, id: [{"participant_code": role, "channel": id, "nickname": role, "body": text, "timestamp": n}
         for n, (role, text) in enumerate(spoken(turns))],
     "abcd": lambda turns, id: {"convo_id": id, "scenario": {}, "original": [[role, text] for role, text in

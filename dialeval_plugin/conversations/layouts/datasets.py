@@ -14,7 +14,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from dialeval_plugin.conversations.messages import ASSISTANT, USER, Fields, alternating, at, is_role, speaker_of, split_dialogue
+from dialeval_plugin.conversations.messages import (
+    ASSISTANT,
+    USER,
+    Fields,
+    alternating,
+    at,
+    is_message,
+    is_role,
+    speaker_of,
+    split_dialogue,
+)
 from dialeval_plugin.conversations.order import place_of
 from dialeval_plugin.core.errors import InputError
 
@@ -176,6 +186,11 @@ def _question_answer(value: Value) -> list[Logged]:
     question, answer = _fields_of_exchange(value)
     if answer is None:
         return [Logged([], left_out="request without an answer")]
+    if not value[question].strip():
+        raise InputError(
+            f"has nothing in {question!r}. If each row is a message of one of two speakers, name the column of their "
+            "conversation 'conversation', and read it by --layout exchange-rows"
+        )
     before = earlier(value)
     (logged,) = exchange(value[question], value[answer], id_of(value))
     return [logged._replace(messages=[*before, *logged.messages], n_history=len(before) + logged.n_history)]
@@ -201,7 +216,7 @@ _HALVES = (
 
 def _of_halves(value: Value) -> list[Any]:
     """Return the messages of turns that have a question and its answer each; raise a LookupError or the like for others."""
-    names = (*WHOLE, "transcript", "history", "dialogue", "log", "messages.data", "interactions")
+    names = (*WHOLE, "transcript", "history", "dialogue", "log", "messages.data", "interactions", "conversationTurns")
     turns = next((turns for name in names if (turns := listed(at(value, name)))), [])
     (question,), (answer,) = (half & turns[0].keys() for half in _HALVES)
     if "role" in turns[0] or ("log" in value and question == "input"):  # a log of calls
@@ -233,7 +248,10 @@ def _has_numbered_turns(value: Value) -> bool:
 
 
 def _has_numbered(value: Value) -> bool:
+    """Whether an object has texts `user_1`, `assistant_1`, ..., or messages with their roles under such names."""
     roles = [(speaker_of(role), number) for number, role, _ in _numbered(value)]
+    if len(roles) > 1 and all(is_message(one) for _, _, one in _numbered(value)):
+        return True
     return {(USER, 1), (ASSISTANT, 1)} <= set(roles) and len(roles) == len(set(roles))
 
 
@@ -405,7 +423,8 @@ LAYOUTS = [
     texts("alpaca", "Alpaca", "instruction", "output", more="input"),
     texts("open-orca", "OpenOrca", "question", "response", "system_prompt"),
     Layout("numbered", "columns user_1, assistant_1, user_2, ...", _has_numbered,
-           lambda value: [as_message(role, text) for _, role, text in _numbered(value) if text]),
+           lambda value: [one if isinstance(one, Mapping) else as_message(role, one)
+                          for _, role, one in _numbered(value) if one]),
     Layout("numbered-turns", "columns turn_1, turn_2, ..., or q1, a1, q2, ...",
            _has_numbered_turns,
            lambda value: alternating(text for _, _, text in _numbered(value) if text), open_question=_WITHOUT_SPEAKERS),

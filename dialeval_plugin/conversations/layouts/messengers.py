@@ -14,7 +14,7 @@ from typing import Any
 
 from dialeval_plugin.conversations.messages import ASSISTANT, ROLES, SYSTEM, USER, at, plain_text
 
-from .layout import Layout, Value, as_message, ask_who, has, messages_at, said
+from .layout import Layout, Logged, Value, as_message, ask_who, has, messages_at, said
 
 _BOTS = "its bots are read as the assistant"
 _THREADS = f"each thread is a conversation, {_BOTS}"
@@ -275,6 +275,7 @@ def _skype(message: Any) -> Any:
     )
 
 
+_snapchat = said("From", "Content", only=("Media Type", {"TEXT"}), timestamp="Created")
 _of_people: Callable[..., Layout] = functools.partial(Layout, open_question=ask_who())
 """A layout of a chat without a known assistant, which the user must name."""
 LAYOUTS = [
@@ -313,6 +314,16 @@ LAYOUTS = [
     _of_people("signal", "messages of Signal's desktop, sigexport or signal-cli, one a row",
                "conversationId body type sent_at | sender body date reactions | envelope{source,timestamp}", message=_signal),
     _of_people("imessage", "messages of iMessage, one a row", "is_from_me text", message=_imessage),
+    _of_people("rocket-chat", "messages of Rocket.Chat's API", "messages[msg,u,ts]",
+               messages_at("messages", each=said("u.name | u.username", "msg", timestamp="ts"))),
+    _of_people("snapchat", "chat_history.json of Snapchat, chats by their names",
+               lambda value: any(has(chat[0], "From", "Media Type", "Content") for chat in value.values()),
+               lambda value: [Logged([*map(_snapchat, chat)], name) for name, chat in value.items()]),
+    _of_people("gong", "transcripts of Gong's calls", "callTranscripts[transcript]",
+               lambda value: [
+                   Logged([as_message(part["speakerId"], " ".join(one["text"] for one in part["sentences"]))
+                           for part in call["transcript"]], call["callId"])
+                   for call in value["callTranscripts"]]),
     _of_people("otree", "the chat of an experiment in oTree, a message a row",
                "participant_code channel nickname body timestamp",
                message=said("nickname", "body", conversation="channel", timestamp="timestamp")),
