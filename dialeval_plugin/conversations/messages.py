@@ -134,7 +134,19 @@ _SAID = "message | text | content | response | reply | answer"
 """Tools by which an agent speaks to the user, and their arguments."""
 _CALLS = frozenset({"tool_call", "tool_calls", "function_call", "toolCalls", "tool_use", "toolInvocations"})
 _TEXT_PARTS = frozenset(
-    {"text", "input_text", "output_text", "refusal", "markdown", "paragraph", "audio_transcription", "answer"}
+    {
+        "text",
+        "input_text",
+        "output_text",
+        "refusal",
+        "markdown",
+        "paragraph",
+        "audio_transcription",
+        "answer",
+        "main_text",
+        "request",
+        "response",
+    }
 )
 _ASIDES = ("commentary", "analysis")
 _LANGCHAIN = re.compile(r"(Human|AI|System|Tool|Function|Chat)Message(?:Chunk)?")
@@ -465,14 +477,14 @@ def _speaker(value: Mapping[str, Any], where: str, fields: Fields) -> tuple[str 
         if name in value and (is_so := _BOOLEANS.get(str(value[name]).strip().lower())) is not None:
             return (USER if is_so is of_user else ASSISTANT), True
     if fields.speaker is not None:
-        given = _name_in(value.get(fields.speaker, at(value, fields.speaker)))
+        given = name_in(value.get(fields.speaker, at(value, fields.speaker)))
         given = str(given) if isinstance(given, int) else given
         is_named = given is not None or fields.speaker in value
         return (None if given is None else check_text(given, f"{where}: {fields.speaker}").strip() or None), is_named
     names = [name for name in (*_SPEAKER_FIELDS, *_KINDS) if name in value]
-    names.sort(key=lambda name: not is_role(_name_in(value[name])))
+    names.sort(key=lambda name: not is_role(name_in(value[name])))
     for name in names:
-        given = _name_in(value[name])
+        given = name_in(value[name])
         if name in _KINDS and not (isinstance(given, str) and is_role(given)):
             if isinstance(given, str) and (match := _LANGCHAIN.fullmatch(given)):
                 return match[1], True
@@ -550,13 +562,13 @@ def _who_said(value: Mapping[str, Any]) -> str:
     return f"{may_be} by --columns speaker={name}, or give a 'role': user, assistant, system, or a speaker's name."
 
 
-def _name_in(value: Any) -> Any:
+def name_in(value: Any) -> Any:
     """Return the role or the name in a speaker's object; other values unchanged."""
     if not isinstance(value, Mapping):
         return value
-    if value.get("bot") is True or value.get("is_bot") is True:
+    if True in map(value.get, ("bot", "is_bot", "isBot")):
         return ASSISTANT
-    names = [value[one] for one in ("role", "name", "username", "type") if value.get(one) is not None]
+    names = [value[one] for one in ("role", "nickname", "name", "username", "type") if value.get(one) is not None]
     return next((one for one in names if is_role(one)), next(iter(names), None))
 
 
@@ -636,7 +648,7 @@ def _content(content: Any, where: str, left_out: Counter[str]) -> str | None:
             raise InputError(f"{place}: expected a part as {{'type': 'text', 'text': ...}}, got {part!r:.80}. Give text.")
         elif part.get("thought") is True or part.get("isThought") is True:
             left_out["thought part"] += 1
-        elif (kind := str(next(filter(None, map(part.get, _KINDS_OF_PARTS)), None) or _kind_of(part))) in _TEXT_PARTS:
+        elif (kind := str(next(filter(None, map(part.get, _KINDS_OF_PARTS)), None) or _kind_of(part))).lower() in _TEXT_PARTS:
             name = next((one for one in ("text", "refusal", "content", "value") if one in part), "text")
             inner = part.get(name)  # or {"value": ..., "annotations": [...]}
             inner = _content(inner, f"{place}: {name}", left_out) if isinstance(inner, Mapping) else inner

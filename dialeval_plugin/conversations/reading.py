@@ -23,7 +23,7 @@ from dialeval_plugin.core.files import Line
 
 from .beside import answer_beside
 from .files import NAME_EACH, Rows
-from .layouts import find, nearest
+from .layouts import find
 from .layouts.layout import CONVERSATION_IDS, IDS, WHOLE, Layout, Logged, Value, id_of
 from .messages import (
     ASSISTANT,
@@ -528,16 +528,14 @@ def _unknown(row: Line) -> InputError:
         advice = 'Log both: {"request": {"messages": [...]}, "response": {...}}, with the whole answer.'
         return InputError(f"{row.where}: is {what}, and nothing says what was asked. {advice}")
     known = ", ".join(map(repr, list(row.value)[:12])) or "nothing"
-    near = nearest(row.value)
     likely = likely_table(row.value)
     if likely:
         who = " Add speaker=NAME if another field says who speaks." if "text=" in likely and "speaker=" not in likely else ""
         return InputError(
             f"{row.where}: is no conversation of a known layout; it has {known}. It may be read by {likely}.{who}"
         )
-    lacking = f" Of the layout {near[0].name!r} ({near[0].about}) it lacks {', '.join(map(repr, near[1]))}." if near else ""
     return InputError(
-        f"{row.where}: is no conversation of a known layout; it has {known}.{lacking} Say what its fields are by --columns: "
+        f"{row.where}: is no conversation of a known layout; it has {known}. Say what its fields are by --columns: "
         "messages=NAME of a whole conversation; context=NAME,response=NAME of a response; "
         "conversation=NAME,speaker=NAME,text=NAME of a message. Or name its layout by --layout, or write each conversation as "
         '{"messages": [{"role": "user", "content": "..."}, ...]}.'

@@ -191,7 +191,7 @@ def test_an_object_of_no_layout_names_the_nearest():
         read_back([{"instruction": FIRST, "result": SAID}])
     assert str(caught.value) == (
         "conversations[0]: is no conversation of a known layout; it has 'instruction', 'result'. "
-        "Of the layout 'alpaca' (Alpaca) it lacks 'output'. Say what its fields are by --columns: messages=NAME of a whole "
+        "Say what its fields are by --columns: messages=NAME of a whole "
         "conversation; context=NAME,response=NAME of a response; conversation=NAME,speaker=NAME,text=NAME of a message. "
         'Or name its layout by --layout, or write each conversation as {"messages": [{"role": "user", "content": "..."}, ...]}.'
     )

@@ -237,7 +237,7 @@ CASES: dict[str, Case] = {
     "claude, branches": Case({**CLAUDE, "current_leaf_message_uuid": None}, {
         "c": [TALK[0], ("assistant", NO)], "c/2": [TALK[0], ("assistant", f"Let me look.\n{DO}")]},
         {"tool_use part": 1, "tool_result part": 1}, ReadingOptions(branches="all")),
-    "deepseek of its page": Case(DEEPSEEK, {"c": TALK}, {"think part": 1}),
+    "deepseek of its page": Case(DEEPSEEK, {"c": TALK}, {"THINK part": 1}),
     "grok": Case(GROK, {"c": TALK}),
     "librechat": Case(LIBRECHAT, {"c": TALK, "c/2": [TALK[0], ("assistant", NO)]}, {"think part": 1},
                       ReadingOptions(branches="all")),
@@ -248,7 +248,7 @@ CASES: dict[str, Case] = {
         "tool_result part": 1}),
     "codex": Case(CODEX, {"0": TALK}, {
         "developer message": 2, "reasoning message": 1, "reasoning passage": 1, "function_call message": 1}),
-    "discord": Case(DISCORD, {"c": [("Ann", TEA), ("assistant", DO)]}, {"service message": 1},
+    "discord": Case(DISCORD, {"c": [("Ann", TEA), ("assistant", DO)]}, {"event message": 1},
                     ReadingOptions(layout="discord")),
     "meta": Case(META, {"inbox/c": [("Ann", TEA), ("Björn", "Gern 😀")]}, {"textless message": 1},
                  ReadingOptions(layout="meta")),
@@ -269,7 +269,7 @@ CASES: dict[str, Case] = {
     "rasa": Case(RASA, {"c/1": TALK, "c/2": [("user", BREW), ("assistant", TWO)]}, {"textless message": 1},
                  ReadingOptions(layout="rasa")),
     "intercom": Case(INTERCOM, {"c": [TALK[0], ("assistant", "I do,\ngreen & black.")]},
-                     {"note message": 1, "event message": 1}),
+                     {"internal message": 1, "event message": 1}),
     "matrix": Case(MATRIX, {"0": [("@ann:x", TEA), ("@bob:x", "Yes.")]},
                    {"service message": 2, "textless message": 1}, ReadingOptions(layout="matrix")),
     "deepgram": Case(DEEPGRAM, {"0": [("0", TEA), ("1", "Yes.")]}, {},

@@ -291,13 +291,6 @@ def _whole(value: Any) -> Any:
     return {"messages": value} if isinstance(value, list) and value and is_message(value[0]) else value
 
 
-def nearest(value: Value) -> tuple[Layout, list[str]] | None:
-    """Return the layout that shares most fields with an object, and those missing from it; None if less than half are there."""
-    shares = [(sum(mark in value for mark in layout.marks) / len(layout.marks), layout) for layout in LAYOUTS if layout.marks]
-    share, layout = max(shares, key=lambda one: one[0])
-    return (layout, [mark for mark in layout.marks if mark not in value]) if 0.5 <= share < 1 else None
-
-
 def text_layouts() -> dict[str, Layout]:
     """Return the layouts of files that are not JSON, by name."""
     return {layout.name: layout for layout in LAYOUTS if layout.rows}

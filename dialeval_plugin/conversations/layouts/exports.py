@@ -68,17 +68,13 @@ def _in_content(message: Any) -> Any:
 def _deepseek(message: Any) -> Value:
     fragments = message.get("fragments") or []
     role = USER if any(one["type"] == "REQUEST" for one in fragments) else ASSISTANT if fragments else "root"
-    return {"role": role, "content": _fragments(fragments)}
+    return {"role": role, "content": fragments}
 
 
 def _deepseek_session(value: Value) -> list[Logged]:
     data = value["data"]["biz_data"]
-    messages = [{**one, "content": _fragments(one.get("fragments")) or one.get("content")} for one in data["chat_messages"]]
+    messages = [{**one, "content": one.get("fragments") or one.get("content")} for one in data["chat_messages"]]
     return [Logged(messages, at(data, "chat_session.id"), current=at(data, "chat_session.current_message_id"))]
-
-
-def _fragments(found: Any) -> list[Any]:
-    return [{**one, "type": "text" if one["type"] in ("REQUEST", "RESPONSE") else one["type"].lower()} for one in found or ()]
 
 
 def _open_webui(value: Value) -> list[Logged]:
@@ -119,8 +115,7 @@ def _sillytavern(value: Value) -> Value | str:
 def _cherry_studio(value: Value) -> list[Logged]:
     blocks: dict[object, list[Any]] = {}
     for block in value["indexedDB"].get("message_blocks") or ():
-        kind = "text" if block["type"] == "main_text" else block["type"]
-        blocks.setdefault(block["messageId"], []).append({**block, "type": kind})
+        blocks.setdefault(block["messageId"], []).append(block)
     return [Logged(_answers_chosen(topic["messages"], blocks), topic["id"]) for topic in value["indexedDB"]["topics"]]
 
 
@@ -197,11 +192,6 @@ def _codex(value: Value) -> Value | str:
 
 
 _codex_item = said("type", "text | content", {"userMessage": USER, "agentMessage": ASSISTANT}, otherwise="event")
-
-
-def _big_agi(message: Any) -> Any:
-    parts = [{"type": one["part"]["pt"], **one["part"]} for one in message["fragments"]]
-    return {"role": message["role"], "content": parts or None, "created_at": message.get("created")}
 
 
 def _zed(message: Any) -> Any:
@@ -290,7 +280,9 @@ LAYOUTS = [
            open_question="is what the window of Cline or Roo Code showed, where the task may look like an answer. Read "
            "api_conversation_history.json, which is next to it"),
     plain("cody", "chats of Cody", "interactions", "humanMessage", each=answered("humanMessage.text", "assistantMessage.text")),
-    plain("big-agi", "chats of big-AGI", "messages", "role", "fragments", each=_big_agi),
+    plain("big-agi", "chats of big-AGI", "messages", "role", "fragments", each=lambda one: {
+        "role": one["role"], "created_at": one.get("created"),
+        "content": [{"type": part["part"]["pt"], **part["part"]} for part in one["fragments"]] or None}),
     plain("zed", "a thread of Zed", "messages", "User", each=_zed),
     Layout("amazon-q", "chats of the command lines of Amazon Q and Kiro",
            lambda value: has(value["history"][0]["user"], "content") and "assistant" in value["history"][0],

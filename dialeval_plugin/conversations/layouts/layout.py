@@ -19,7 +19,9 @@ from dialeval_plugin.conversations.messages import (
     at,
     is_message,
     is_role,
+    name_in,
     parsed_cell,
+    plain_text,
     split_dialogue,
 )
 from dialeval_plugin.conversations.order import current_of
@@ -71,7 +73,6 @@ class Layout:
             None: an object is read by `read`.
         rows: for a file that is not JSON, yields the rows in its lines, each with the number of its line, from 1. Such a file
             is read if the user names the layout.
-        marks: characteristic fields, for the error about an object of no layout.
         joined_by: field that joins the rows of one object, for example a question and its answer in separate files.
         open_question: question that the user must settle before such a file is read, with `{name}` and `{about}` for the
             layout's own; "" if there is none.
@@ -87,7 +88,6 @@ class Layout:
     _: KW_ONLY
     message: Callable[[Value], Value | list[Any] | str] | None = None
     rows: Callable[[Iterable[str]], Iterator[tuple[int, Value]]] | None = None
-    marks: tuple[str, ...] = ()
     joined_by: str = ""
     open_question: str = ""
     told_by: Literal["line", "speakers", "speaker again"] = "line"
@@ -179,11 +179,6 @@ def elements(value: Any) -> list[Any]:
     return found
 
 
-def list_at(value: Value, path: str) -> list[Any]:
-    """Return the elements of the list at a path; raise a TypeError if there is none."""
-    return elements(at(value, path))
-
-
 def logged_in(value: Value, messages: list[Any], id: str = "", fields: Fields = USUAL) -> Logged:
     """Return the conversation of an object, which has its id at the path `id` or in one of the usual fields."""
     own = at(value, id) if id else None
@@ -200,7 +195,7 @@ def messages_at(
     """
 
     def read(value: Value) -> list[Logged]:
-        messages = list_at(value, path)
+        messages = elements(at(value, path))
         if each is not None:
             made = map(each, messages)
             messages = [message for one in made for message in (one if isinstance(one, list) else [one])]
@@ -385,7 +380,7 @@ def exchange_at(name: str, about: str, request: str, answer: str, *marks: str) -
         return [one._replace(once=trace_of(value)) for one in exchange(at(value, request), at(value, answer), id_of(value))]
 
     return Layout(
-        name=name, about=about, read=read, marks=(request.partition(".")[0], answer.partition(".")[0], *marks),
+        name=name, about=about, read=read,
         recognises=lambda value: shape(" ".join(marks) or answer.partition(".")[0])(value) and at(value, request) is not None,
     )  # fmt: skip
 
@@ -423,6 +418,7 @@ def said(
     otherwise: str | None = None,
     only: tuple[str, Container[Any]] | None = None,
     note: str = "",
+    is_html: bool = False,
     **others: str,
 ) -> Callable[[Value], dict[str, Any]]:
     """Return a function that makes a usual message of one whose role, text and other fields are at these paths.
@@ -433,18 +429,20 @@ def said(
         roles: roles that the product calls otherwise.
         otherwise: role of all that are not among `roles`; None: as they are called.
         only: a path, and what is there in a message that somebody said.
+        is_html: whether texts are HTML.
         note: a field of messages that only colleagues see.
         others: paths of the fields of the usual message, such as its timestamp.
     """
 
     def usual(message: Value) -> dict[str, Any]:
-        given = at(message, role)
+        given, words = name_in(at(message, role)), at(message, text)
         name = roles.get(given, otherwise or (str(given) if isinstance(given, int) else given))
         if only is not None and at(message, only[0]) not in only[1]:
             name = "event"
         elif note and message.get(note):
             name = "note"
-        return as_message(name, at(message, text), **{field: at(message, path) for field, path in others.items()})
+        words = plain_text(words) if is_html and isinstance(words, str) else words
+        return as_message(name, words, **{field: at(message, path) for field, path in others.items()})
 
     return usual
 
@@ -474,7 +472,7 @@ def texts(name: str, about: str, question: str, answer: str, *marks: str, more: 
         return [Logged([*before, {"role": USER, "content": "\n\n".join(questions)}, answered], id_of(value), len(before) + 1)]
 
     return Layout(
-        name=name, about=about, read=read, marks=(question, answer, *marks),
+        name=name, about=about, read=read,
         recognises=f'{question}"" {answer}"" {" ".join(marks)}',
         open_question="has a question and an answer that are texts ({about}), and such a text may be a task instead of talk. "
         f"Read it by --layout {{name}}: {answer!r} is scored after {question!r}",

@@ -82,10 +82,6 @@ _DIRECTION_MARKS = dict.fromkeys(map(ord, "\u200e\u200f\u202a\u202c\ufeff"))
 _WHATSAPP_SPACES = {0x202F: " ", 0xA0: " "}
 
 
-def _telegram(chat: Value) -> list[Any]:
-    return [_telegram_message(one, chat) for one in chat["messages"]]
-
-
 def _telegram_message(message: Any, chat: Value) -> Any:
     if message.get("type") != "message":
         return {**message, **_SERVICE}
@@ -191,14 +187,6 @@ def _slack_message(value: Value) -> Value:
     return as_message(speaker, value["text"], ts=value["ts"], conversation=f"thread {thread}" if thread else "channel")
 
 
-def _discord_message(message: Any) -> Any:
-    if message.get("type", "Default") not in ("Default", "Reply"):
-        return {**message, **_SERVICE}
-    author = message["author"]
-    speaker = ASSISTANT if author.get("isBot") else author.get("nickname") or author["name"]
-    return as_message(speaker, message["content"], id=message.get("id"), timestamp=message.get("timestamp"))
-
-
 def _teams_message(message: Any) -> Any:
     sender = message.get("from") or {}
     if message["messageType"] != "message" or not any(sender.values()):
@@ -268,22 +256,18 @@ def _mattermost(value: Value) -> Value | list[Value] | str:
     return [as_message(one["user"], one["message"], timestamp=one["create_at"], **place) for one in posts]
 
 
-def _skype(message: Any) -> Any:
-    is_said = message["messagetype"] in ("Text", "RichText")
-    return as_message(
-        message["from"] if is_said else "service", plain_text(message["content"]), timestamp=message["originalarrivaltime"]
-    )
-
-
+_discord = said("author", "content", only=("type", {"Default", "Reply", None}), id="id", timestamp="timestamp")
+_mattermost_post = said("user_id", "message", only=("type", {"", None}), timestamp="create_at")
 _snapchat = said("From", "Content", only=("Media Type", {"TEXT"}), timestamp="Created")
 _of_people: Callable[..., Layout] = functools.partial(Layout, open_question=ask_who())
 """A layout of a chat without a known assistant, which the user must name."""
 LAYOUTS = [
     _of_people("discord", "DiscordChatExporter's JSON", "guild channel messages",
-               messages_at("messages", id="channel.id", each=_discord_message), open_question=ask_who(_BOTS)),
+               messages_at("messages", id="channel.id", each=_discord), open_question=ask_who(_BOTS)),
     _of_people("meta", "Instagram's or Messenger's export", "participants messages[sender_name]",
                messages_at("messages", id="thread_path", each=_meta_message)),
-    Layout("telegram", "Telegram's export, of a chat or of all", read=_telegram,
+    Layout("telegram", "Telegram's export, of a chat or of all",
+           read=lambda value: [_telegram_message(one, value) for one in value["messages"]],
            recognises=lambda value: isinstance(value["messages"], list) and value["type"].endswith(_TELEGRAM)),
     Layout("transcript", "a text whose lines begin with roles: `User:`, `Assistant:`", rows=transcript_rows,
            message=lambda value: value, may_have_chats=True),
@@ -302,10 +286,9 @@ LAYOUTS = [
                recognises=lambda value: value == {"type": "version", "version": 1}
                or has(value[value["type"]], "message", "user")),
     _of_people("mattermost", "posts of a channel of Mattermost's API", "order[] posts{}",
-               lambda value: [
-                   as_message("service" if one.get("type") else one["user_id"], one["message"], timestamp=one["create_at"])
-                   for one in value["posts"].values()]),
-    _of_people("skype", "Skype's export", "MessageList[]", messages_at("MessageList", each=_skype)),
+               lambda value: [*map(_mattermost_post, value["posts"].values())]),
+    _of_people("skype", "Skype's export", "MessageList[]", messages_at("MessageList", each=said(
+        "from", "content", only=("messagetype", {"Text", "RichText"}), is_html=True, timestamp="originalarrivaltime"))),
     _of_people("wechat", "messages of WeChat's data base, a table", "StrContent IsSender Type",
                message=lambda value: as_message("me" if str(value["IsSender"]) == "1" else value.get("Sender") or "them",
                    value["StrContent"] if str(value["Type"]) == "1" else None,

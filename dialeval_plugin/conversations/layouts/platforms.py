@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, Fields, at, plain_text
+from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, Fields, at
 
-from .layout import Layout, Logged, Value, answered, as_message, has, id_of, list_at, plain, said
+from .layout import Layout, Logged, Value, answered, as_message, elements, has, id_of, plain, said
 
 _INTERCOM = {"user": USER, "lead": USER, "contact": USER, "bot": ASSISTANT, "admin": "agent", "team": "agent"}
 _CHATWOOT = {0: USER, 1: ASSISTANT, 2: "event", 3: ASSISTANT, "incoming": USER, "outgoing": ASSISTANT, "activity": "event",
@@ -54,11 +54,10 @@ def _intercom(value: Value) -> list[Any]:
     return [_intercom_part(one) for one in parts]
 
 
-def _intercom_part(part: Any) -> Any:
-    if part["part_type"] not in ("comment", "open", "assignment", "quick_reply") or not part.get("body"):
-        return {"role": "note" if part["part_type"] == "note" else "event"}
-    kind = part["author"]["type"]
-    return as_message(_INTERCOM.get(kind, kind), plain_text(part["body"]))
+_intercom_part = said(
+    "author.type", "body", _INTERCOM, only=("part_type", {"comment", "open", "assignment", "quick_reply", "note"}),
+    is_html=True, part_type="part_type",
+)  # fmt: skip
 
 
 def _zendesk(value: Value) -> list[Logged]:
@@ -84,11 +83,6 @@ def _freshdesk(value: Value) -> list[Any]:
     return [asked, *map(note, value["conversations"])]
 
 
-def _helpscout(thread: Any) -> Any:
-    role = {"customer": USER, "note": "note", "lineitem": "event"}.get(thread["type"], "agent")
-    return as_message(role, plain_text(thread["body"] or ""), timestamp=thread.get("createdAt"))
-
-
 def _twilio(value: Value) -> Value:
     sides = sorted(str(value[name]) for name in ("from", "to"))
     role = USER if value["direction"] == "inbound" else ASSISTANT
@@ -100,7 +94,7 @@ def _cohere(value: Value) -> list[Logged]:
     answer = at(value, "response.text") or value.get("text")
     answered = [as_message(ASSISTANT, answer)] if asked and answer else []  # otherwise it is in the history
     prompt = [as_message(SYSTEM, value["preamble"])] if value.get("preamble") else []
-    messages = [*prompt, *list_at(value, "chat_history"), *asked, *answered]
+    messages = [*prompt, *elements(value["chat_history"]), *asked, *answered]
     return [Logged(messages, id_of(value), len(messages) - 1 if answered else 0)]
 
 
@@ -176,7 +170,9 @@ LAYOUTS = [
           each=said("direction", "text", {"INCOMING": USER, "OUTGOING": "agent", None: "event"}, only=("type", {"MESSAGE"}),
               timestamp="createdAt")),
     Layout("freshdesk", "a ticket of Freshdesk with its conversations", "conversations[body_text,incoming]", _freshdesk),
-    plain("help-scout", "a conversation of Help Scout", "_embedded.threads", "type", "body", each=_helpscout),
+    plain("help-scout", "a conversation of Help Scout", "_embedded.threads", "type", "body", each=said(
+        "type", "body", {"customer": USER, "note": "note", "lineitem": "event"}, otherwise="agent", is_html=True,
+        timestamp="createdAt")),
     plain("salesforce", "entries of a conversation of Salesforce", "conversationEntries", "sender", "entryPayload",
           each=said("sender.role", "entryPayload.abstractMessage.staticContent.text", {"EndUser": USER, "Chatbot": ASSISTANT})),
     plain("liveperson", "conversations of LivePerson", "messageRecords", "messageData", id="info.conversationId",

@@ -13,7 +13,7 @@ from typing import Any
 
 from dialeval_plugin.conversations.messages import at, parsed_cell
 
-from .layout import Layout, Logged, Value, exchange, exchange_at, has, id_of, list_at, listed, plain
+from .layout import Layout, Logged, Value, elements, exchange, exchange_at, has, id_of, listed, plain
 
 _SPANS = (
     ("gen_ai.input.messages", "gen_ai.output.messages"), ("gen_ai.prompt", "gen_ai.completion"),
@@ -183,12 +183,12 @@ def _openrouter(value: Value) -> list[Logged]:
 def _langgraph(value: Value) -> list[Logged]:
     """Return the messages of a state; of a thread's history, which begins with its last state, the earlier ones repeat it."""
     id = at(value, "thread_id | checkpoint.thread_id | config.configurable.thread_id")
-    return [Logged(list_at(value, "values.messages"), id or id_of(value), once=None if id is None else ("thread", id))]
+    return [Logged(elements(at(value, "values.messages")), id or id_of(value), once=None if id is None else ("thread", id))]
 
 
 LAYOUTS = [
     plain("gemini", "requests of Gemini's API", "contents"),
-    Layout("openai-items", "a page of a conversation of OpenAI's API", read=lambda value: list_at(value, "data")[::-1],
+    Layout("openai-items", "a page of a conversation of OpenAI's API", read=lambda value: elements(value["data"])[::-1],
            recognises=lambda value: has(value, "first_id") and not any("created_at" in one for one in value["data"]),
            open_question="is {about}, which has no times, and is listed with the newest first unless asked for otherwise. Read "
            "it so by --layout {name}, or as it is listed by --columns messages=data"),
