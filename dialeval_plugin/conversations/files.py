@@ -14,7 +14,6 @@ import re
 import statistics
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -272,7 +271,7 @@ def _layout_of_text(head: Sequence[str]) -> Layout | None:
 
 def _rows_of_lines(layout: Layout, lines: Iterable[str], name: str, n_before: int, begins: list[str]) -> Iterator[Line]:
     above: dict[int, tuple[int, str]] = {}
-    parted: list[tuple[int, str]] = []
+    parted: list[int] = []
     rows = layout.rows(_noted(lines, above)) if layout.rows is not None else iter(())
     n_rows = 0
     for number, value in _by_chat(rows, above, parted) if layout.may_have_chats else rows:
@@ -283,9 +282,9 @@ def _rows_of_lines(layout: Layout, lines: Iterable[str], name: str, n_before: in
             f"{name}: has no line as the layout {layout.name!r} ({layout.about}) has them. Name another by --layout."
         )
     begins += [
-        f"{name}:{number + n_before}: comes after {what}, so that another conversation may begin there. Write a line such as "
-        "'### Conversation 2' above each"
-        for number, what in parted
+        f"{name}:{number + n_before}: comes after a rule or more blank lines than others, so that another conversation may "
+        "begin there. Write a line such as '### Conversation 2' above each"
+        for number in parted
     ]
 
 
@@ -293,25 +292,25 @@ def _noted(lines: Iterable[str], above: dict[int, tuple[int, str]]) -> Iterator[
     """Yield the lines; `above` gets, by the number of a line, how many blank ones are above it, and the line above these."""
     n_blank, last = 0, ""
     for number, line in enumerate(lines, start=1):
-        if line.strip():
+        if not line.strip():
+            n_blank += 1
+        else:
             if n_blank or _DIVIDER.search(last):
                 above[number] = n_blank, last
             n_blank, last = 0, line.strip()
-        else:
-            n_blank += 1
         yield line
 
 
 def _by_chat(
-    rows: Iterable[tuple[int, Any]], above: dict[int, tuple[int, str]], parted: list[tuple[int, str]]
+    rows: Iterable[tuple[int, Any]], above: dict[int, tuple[int, str]], parted: list[int]
 ) -> Iterator[tuple[int, Any]]:
     """Yield the rows of a text that may have several chats, with that of the heading above, such as `### Conversation 2`.
 
     `parted` gets the first row of the text's first speaker that is below a rule, or below more blank lines than most.
     """
     chat, opener = "", None
-    n_above: Counter[int] = Counter()
-    first: dict[int, tuple[int, str]] = {}
+    spaces: list[int] = []
+    first: dict[int, int] = {}
     for number, row in rows:
         n_blank, line = above.get(number, (0, ""))
         for one in [one for one in above if one <= number]:
@@ -322,16 +321,14 @@ def _by_chat(
         if divider is not None and divider[1]:
             chat = divider[1]
         elif opener is not None:
-            n = _MAX_BLANK if divider is not None else n_blank
-            n_above[n] += 1
+            spaces.append(n_blank if divider is None else _MAX_BLANK)
             if speaker == opener:
-                first.setdefault(n, (number, "a line that may part two chats" if divider else "more blank lines than others"))
-        if speaker != "heading":
-            opener = opener or speaker
+                first.setdefault(spaces[-1], number)
         if text or speaker != "heading":
+            opener = opener or (None if speaker == "heading" else speaker)
             yield number, {**row, field: text, **({"conversation": chat} if chat else {})}
-    usual = statistics.median_low(n_above.elements()) if n_above else 0
-    parted += [first[n] for n in sorted(first) if n > usual][:1]
+    usual = statistics.median_low(spaces) if spaces else 0
+    parted += sorted(number for n, number in first.items() if n > usual)[:1]
 
 
 def _is_whole(line: str, name: str) -> bool:

@@ -299,7 +299,7 @@ NO_TEXT = "is no text. Unpack it, or save it as JSON lines, CSV (UTF-8) or Parqu
         ("x.csv", "context,response\nHi,\u201cyes\u201d\n".encode("cp1252"),
          "x.csv: byte 20 is not UTF-8. Convert the file to UTF-8, for example by "
          "iconv --from-code=WINDOWS-1252 --to-code=UTF-8."),
-        ("x.csv", b"Chats of May;;\n;;\na;user;Hi.\n",
+        ("x.csv", b"Chats;May;;\n;;;\na;user;Hi.;x\n",
          "x.csv:3: has a cell in a column without a name. Begin with the names of the columns."),
         ("", b"", "the name of a file is empty. Name a file or a folder (is a variable of the shell not set?)."),
     ],

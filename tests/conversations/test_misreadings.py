@@ -970,7 +970,7 @@ def test_blank_rows_of_a_workbook_may_part_conversations(tmp_path: Path) -> None
 def test_a_line_may_part_chats_of_a_text(first: str, layout: str | None, tmp_path: Path) -> None:
     chats = [f"{first}: {TEA}\nAssistant: {LIKE}\n{first}: {HOW}\nAssistant: {BREW}\n"] * 2
     (path := tmp_path / "log.txt").write_text("\n=====\n\n".join(chats), encoding="utf-8")
-    assert "comes after a line that may part two chats" in refusal(
+    assert "comes after a rule or more blank lines than others" in refusal(
         Source(str(path), ReadingOptions(layout=layout)).read, "turn"
     )
     assert len(talk(Source(str(path), ReadingOptions(layout=layout, order="listed")))[-1][0]) == 7
@@ -989,7 +989,7 @@ def test_blank_lines_may_part_chats_of_a_text(first: str, layout: str | None, us
     (path := tmp_path / "log.txt").write_text(chat, encoding="utf-8")
     assert len([*Source(str(path), options).conversations()]) == 1
     path.write_text(f"{chat}{usual}\n{chat}", encoding="utf-8")
-    assert "comes after more blank lines than others" in refusal(Source(str(path), options).read, "turn")
+    assert "comes after a rule or more blank lines than others" in refusal(Source(str(path), options).read, "turn")
     assert len([*Source(str(path), ReadingOptions(layout=layout, order="listed")).conversations()]) == 1
 
 

@@ -18,11 +18,6 @@ from .layout import CONVERSATION_IDS, Layout, Value, as_message, has, plain, sai
 _PYDANTIC_AI = {"system-prompt": SYSTEM, "user-prompt": USER, "text": ASSISTANT, "thinking": "thinking"}
 
 
-def _pydantic_ai(message: Value) -> list[Value]:
-    """Return the parts of a message; those that nobody says are thoughts, or calls of tools and their results."""
-    return [as_message(_PYDANTIC_AI.get(part["part_kind"], "tool"), part.get("content")) for part in message["parts"]]
-
-
 def _semantic_kernel(message: Value) -> Value:
     """Return the message of Python's or .NET's serialization, which differ in the case of the names."""
     own = {name.lower(): one for name, one in message.items()}
@@ -87,7 +82,10 @@ LAYOUTS = [
     plain("adk", "sessions of Google's Agent Development Kit", "events | session.events", "author", "content", id="session.id",
           each=said("author", "content.parts", {USER: USER}, otherwise=ASSISTANT, timestamp="timestamp")),
     plain("haystack", "messages of Haystack", "messages", "_role", "_content", fields=Fields("_role", "_content")),
-    Layout("pydantic-ai", "messages of Pydantic AI", "kind parts[part_kind]", message=_pydantic_ai),
+    Layout("pydantic-ai", "messages of Pydantic AI", "kind parts[part_kind]",
+           # Parts that nobody says are thoughts, or calls of tools and their results.
+           message=lambda value: [as_message(_PYDANTIC_AI.get(part["part_kind"], "tool"), part.get("content"))
+                                  for part in value["parts"]]),
     Layout("autogen", "messages of AutoGen's AgentChat", _is_autogen, message=_autogen),
     Layout("semantic-kernel", "messages of Semantic Kernel", "role items[] | Role Items[]", message=_semantic_kernel),
 ]  # fmt: skip

@@ -254,11 +254,6 @@ def _has_numbered(value: Value) -> bool:
     return {(USER, 1), (ASSISTANT, 1)} <= set(roles) and len(roles) == len(set(roles))
 
 
-def _persona_candidates(value: Value) -> list[Any]:
-    last = value["utterances"][-1]
-    return alternating([*elements(last["history"]), elements(last["candidates"])[-1]])
-
-
 def _blended(value: Value) -> list[Any]:
     seeds = elements(value.get("previous_utterance") or [value[f"{who}_turker_utterance"] for who in ("free", "guided")])
     if "dialog" in value:
@@ -282,11 +277,6 @@ def _acute(value: Value) -> list[Logged]:
         messages = [{"role": ASSISTANT if speaker == own else USER, "content": text} for speaker, text in turns]
         found.append(Logged(messages, dialogue.get("conversation_id") or dialogue.get("id")))
     return found
-
-
-def _completions(value: Value) -> Iterator[Logged]:
-    for one in value.get("completions") or value["answers"]:
-        yield exchange(value.get("instruction", value.get("prompt")), one.get("response", one.get("answer")), id_of(value))[0]
 
 
 def _marked(value: Value) -> list[dict[str, str]] | None:
@@ -364,7 +354,10 @@ LAYOUTS = [
            read=_batch,
            open_question="is of a batch, whose requests and answers are files of their own. Put them together, "
            "cat REQUESTS ANSWERS > both.jsonl, and read both.jsonl by --layout batch"),
-    Layout("completions", "several answers to one request, as of UltraFeedback or Nectar", read=_completions,
+    Layout("completions", "several answers to one request, as of UltraFeedback or Nectar",
+           read=lambda value: (
+               exchange(value.get("instruction", value.get("prompt")), one.get("response", one.get("answer")), id_of(value))[0]
+               for one in value.get("completions") or value["answers"]),
            recognises=lambda value: bool(value.keys() & {"instruction", "prompt"})
            and any(_is_list_of(value.get(name, [None])[:1], Mapping) for name in ("completions", "answers")),
            open_question="has several answers to one request. Read each by --layout completions"),
@@ -386,7 +379,9 @@ LAYOUTS = [
     Layout("abcd", "ABCD, with its agents' actions", "convo_id original[]",
            messages_at("original", id="convo_id", each=lambda turn: tuple(elements(turn)))),
     Layout("persona-candidates", "Persona-Chat with candidates, of which the last is the reply",
-           "utterances[candidates,history]", _persona_candidates, open_question=ask_who("every second message is scored")),
+           "utterances[candidates,history]", lambda value: alternating([*elements(value["utterances"][-1]["history"]),
+                                      elements(value["utterances"][-1]["candidates"])[-1]]),
+           open_question=ask_who("every second message is scored")),
     Layout("topical-chat", "Topical-Chat", "content[agent,message]", messages_at("content", each=said("agent", "message")),
            open_question=ask_who()),
     Layout("blended-skill-talk", "Blended Skill Talk",

@@ -31,11 +31,6 @@ def _lm_eval(value: Value) -> Iterator[Logged]:
         yield exchange(prompt, answer, value["doc_id"])[0]._replace(once=("doc", value["doc_id"]))
 
 
-def _lighteval(value: Value) -> Iterator[Logged]:
-    for answer in elements(value["model_response"]["text"]):
-        yield exchange(at(value, "model_response.input | doc.query"), answer, at(value, "doc.id"))[0]
-
-
 def _openai_event(value: Value) -> list[Logged]:
     if value.get("type") != "sampling":
         return [Logged([], left_out=f"{value.get('type') or 'summary'} event")]
@@ -64,11 +59,6 @@ def _is_mt_bench(value: Value) -> bool:
     return "question_id" in value and (questions or any("turns" in one for one in listed(value.get("choices")) or ()))
 
 
-def _helm(state: Value) -> Iterator[Logged]:
-    for completion in state["result"]["completions"]:
-        yield exchange(at(state, "request.messages | request.prompt"), completion["text"], at(state, "instance.id"))[0]
-
-
 def _opencompass(value: Value) -> list[Logged]:
     prompt = value["origin_prompt"]
     asked = prompt if isinstance(prompt, str) else [{"role": part["role"], "content": part["prompt"]} for part in prompt]
@@ -83,7 +73,10 @@ _OF_A_PROMPT = (
 LAYOUTS = [
     Layout("lm-eval-samples", "samples of lm-evaluation-harness", "doc_id arguments resps", _lm_eval,
            open_question=_OF_A_PROMPT),
-    Layout("lighteval", "details of LightEval", "doc{query} model_response{text}", _lighteval, open_question=_OF_A_PROMPT),
+    Layout("lighteval", "details of LightEval", "doc{query} model_response{text}",
+           lambda value: (exchange(at(value, "model_response.input | doc.query"), answer, at(value, "doc.id"))[0]
+                          for answer in elements(value["model_response"]["text"])),
+           open_question=_OF_A_PROMPT),
     Layout("inspect", "samples of inspect_ai", "epoch messages input", messages_at("messages")),
     plain("tau-bench", "trajectories of tau-bench", "traj", id="task_id"),
     exchange_at("promptfoo", "results of promptfoo", "prompt.raw", "response.output", "vars"),
@@ -100,7 +93,9 @@ LAYOUTS = [
     Layout("arena-hard", "answers of Arena-Hard",
            lambda value: isinstance(value["messages"], list) and any(map(shape('content.answer""'), value["messages"])),
            messages_at("messages", id="uid", each=lambda one: {**one, "content": at(one, "content.answer | content")})),
-    Layout("helm", "scenario_state.json of HELM", "instance request{} result.completions[]", _helm),
+    Layout("helm", "scenario_state.json of HELM", "instance request{} result.completions[]",
+           lambda state: (exchange(at(state, "request.messages | request.prompt"), one["text"], at(state, "instance.id"))[0]
+                          for one in state["result"]["completions"])),
     Layout("opencompass", "predictions of OpenCompass", "origin_prompt prediction", _opencompass),
     Layout("deepeval", "test cases of deepeval", 'actual_output"" | actualOutput""',
         lambda value: exchange(value["input"], at(value, "actualOutput | actual_output"), id_of(value)),

@@ -106,12 +106,6 @@ def _chatbox(message: Any) -> Any:
     return {**message, "content": parts}
 
 
-def _sillytavern(value: Value) -> Value | str:
-    if "mes" not in value:
-        return ""  # the first row describes the chat as a whole
-    return as_message("event", value["mes"]) if value.get("is_system") else value
-
-
 def _cherry_studio(value: Value) -> list[Logged]:
     blocks: dict[object, list[Any]] = {}
     for block in value["indexedDB"].get("message_blocks") or ():
@@ -313,7 +307,8 @@ LAYOUTS = [
     Layout("koboldcpp", "a saved story of KoboldCpp", "gamestarted prompt actions[]", _koboldcpp),
     plain("lm-studio", "a conversation of LM Studio", "messages", "versions", each=_lm_studio),
     Layout("sillytavern", "a chat of SillyTavern, a message a row", "mes is_user | user_name character_name",
-           message=_sillytavern),
+           # The first row describes the chat as a whole.
+           message=lambda value: "" if "mes" not in value else {"role": "event"} if value.get("is_system") else value),
     Layout("message-tree", "messages that contain their answers", "role content children[id]",
            message=lambda value: [{**one, "conversation": value.get("conversation_id") or value["id"]}
                                   for one in flat([value], "children", "id")]),

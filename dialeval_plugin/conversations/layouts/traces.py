@@ -140,12 +140,6 @@ def _is_span(value: Value) -> bool:
     return bool(events) and all(_of_events(events))
 
 
-def _otlp_spans(value: Value) -> Iterator[Logged]:
-    for resource in value["resourceSpans"]:
-        for scope in resource.get("scopeSpans") or resource.get("instrumentationLibrarySpans") or ():
-            yield from map(_span, scope.get("spans") or ())
-
-
 def _otlp_events(value: Value) -> Iterator[Logged]:
     """Yield conversations of spans whose messages are events of a separate log."""
     spans: dict[Any, list[Any]] = {}
@@ -211,7 +205,10 @@ LAYOUTS = [
            lambda value: exchange(value["body"]["input"]["messages"], value["body"]["output"]["messages"][-1:], id_of(value)),
            open_question="is a record of ADOT, whose output may repeat what was said before. Read it by --layout adot: of the "
            "output the last message is scored"),
-    Layout("otlp", "spans of OpenTelemetry's collector", "resourceSpans[]", _otlp_spans),
+    Layout("otlp", "spans of OpenTelemetry's collector", "resourceSpans[]",
+           lambda value: (_span(span) for resource in value["resourceSpans"]
+                          for scope in resource.get("scopeSpans") or resource.get("instrumentationLibrarySpans") or ()
+                          for span in scope.get("spans") or ())),
     Layout("otlp-events", "events of OpenTelemetry's collector", "resourceLogs[]", _otlp_events),
     Layout("spans", "spans of OpenTelemetry, Phoenix and MLflow", _is_span, lambda value: [_span(value)]),
 ]  # fmt: skip
