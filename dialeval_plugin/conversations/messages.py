@@ -191,12 +191,12 @@ _MEDIA = re.compile(r"\A(?:\s*<(?:image|video|audio)>)+\s*|\s*(?:\n\s*<(?:image|
 """The place of an image in training data, as of LLaVA or LLaMA-Factory."""
 _WROTE = r"\b(?:wrote|schrieb|a écrit|escribió|ha scritto|escreveu|schreef|skrev)\b[^\n]{0,100}:[ \t]*"
 _QUOTED_LINES = r"(?:^>[^\n]*(?:\n|\Z))+"
-_QUOTATION = re.compile(rf"(?:^[^\n]{{0,200}}{_WROTE}\n\s*)?({_QUOTED_LINES})", re.MULTILINE)
+_QUOTATION = re.compile(rf"(?:^[^\n]{{0,200}}{_WROTE}\n\s*)?(?P<quoted>{_QUOTED_LINES})", re.MULTILINE)
 _EARLIER_MAIL = re.compile(
     r"^(?:(?:On|Am|Le|El|Il|Em|Op|Den)\b[^\n]{0,200}\d[:.h]\d\d[^\n]{0,200}(?:\n[^\n]{0,100})?" + _WROTE
     + r"|-{3,} ?(?:Original Message|Forwarded message|Ursprüngliche Nachricht|Message d'origine) ?-{3,}[ \t]*"
     r"|(?:_{10,}\s*\n)?From: [^\n]*\n(?:Sent|Date): [^\n]*)"
-    rf"\n(?:\s*{_QUOTED_LINES}|.*)", re.DOTALL | re.MULTILINE,
+    rf"\n(?P<quoted>\s*{_QUOTED_LINES}|.*)", re.DOTALL | re.MULTILINE,
 )  # fmt: skip
 """The lines of a mail that quote another, with the line above that says who wrote it; below one with a time, also the rest."""
 _N_QUOTED = 20
@@ -615,7 +615,8 @@ def _text(value: Mapping[str, Any], where: str, left_out: Counter[str], fields: 
 @functools.lru_cache(maxsize=1024)
 def _may_be_version(name: str, of_text: str) -> bool:
     """Whether a field may have another version of the text in the field `of_text`, such as its translation."""
-    return bool(words_in(name) & _VERSIONS_OF_TEXT) and words_in(name) - _VERSIONS_OF_TEXT <= words_in(of_text) | {"text"}
+    others = words_in(name) - _VERSIONS_OF_TEXT
+    return name in ("translation", "original") or (others != words_in(name) and set() < others <= words_in(of_text) | {"text"})
 
 
 def _spoken_elsewhere(value: Mapping[str, Any], where: str) -> str | None:
@@ -770,16 +771,16 @@ def numbered_turns(
 
 
 def _without_quotations(turns: list[Turn], left_out: Counter[str]) -> list[Turn]:
-    """Return turns without the earlier messages that they quote, as mails do, unless nothing else is in them."""
-    own = []
-    for place, turn in enumerate(turns):
+    """Return turns without the earlier ones that they quote, as mails do, unless nothing else is in them."""
+    own = turns[:1]
+    for place, turn in enumerate(turns[1:], start=1):
         text = turn.text
-        if "\n" in text and (head := _EARLIER_MAIL.search(text)):
-            text = text[: head.start()] + text[head.end() :]
-        if text.startswith(">") or "\n>" in text:
+        if "\n" in text and (text.startswith(">") or "\n>" in text or _EARLIER_MAIL.search(text)):
             earlier = [_unquoted(one.text) for one in turns[max(0, place - _N_QUOTED) : place]]
-            if all(any(_unquoted(quotation[1]) in one for one in earlier) for quotation in _QUOTATION.finditer(text)):
-                text = _QUOTATION.sub("", text)
+            for pattern in (_EARLIER_MAIL, _QUOTATION):
+                quoted = [_unquoted(found["quoted"]) for found in pattern.finditer(text)]
+                if all(any(one in said or (" " in said and said in one) for said in earlier) for one in quoted):
+                    text = pattern.sub("", text)
         is_changed = text != turn.text and bool(text.strip())
         if is_changed:
             left_out["quotation"] += 1

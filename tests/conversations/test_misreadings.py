@@ -74,6 +74,10 @@ READ: dict[str, tuple[list[Any], Talk]] = {
              said("user", f"{HOW}\n\nOn Monday, Bo wrote:\n> {LIKE}"),
              said("assistant", f"{BREW}\n\nOn Sun, Mar 1, 2026 at 10:00 AM Ann Lee\n<ann@x.org> wrote:\n\n{HOW}")), TWO,
     ),
+    "a mail that is asked about": (
+        chat(said("user", f"Answer:\nFrom: Ann\nDate: today\n\n{TEA}", edited="not yet"), said("assistant", LIKE)),
+        [([f"Answer:\nFrom: Ann\nDate: today\n\n{TEA}"], LIKE)],
+    ),
     "quotations of others": (
         chat(said("user", TEA), said("assistant", "On 12 May he wrote:\n> Tea.\n\nSo he did.")),
         [([TEA], "On 12 May he wrote:\n> Tea.\n\nSo he did.")],
