@@ -21,7 +21,6 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import Line
 
-from .beside import answer_beside
 from .files import NAME_EACH, Rows
 from .layouts import find
 from .layouts.layout import CONVERSATION_IDS, IDS, WHOLE, Layout, Logged, Value, id_of
@@ -44,7 +43,7 @@ from .messages import (
 )
 from .order import Branches, Order, current_of, id_of_message, is_date, paths, place_of
 from .record import REPEATED, Conversation, Kept, Reading, ReadingOptions, TurnChoice, id_text, kept_fields
-from .responses import OF_AN_EXAMPLE, QUESTIONS, likely_table, response_of
+from .responses import OF_AN_EXAMPLE, QUESTIONS, answer_beside, likely_table, response_of
 
 logger = logging.getLogger(__name__)
 
