@@ -529,7 +529,11 @@ def _unknown(row: Line) -> InputError:
     known = ", ".join(map(repr, list(row.value)[:12])) or "nothing"
     likely = likely_table(row.value)
     if likely:
-        who = " Add speaker=NAME if another field says who speaks." if "text=" in likely and "speaker=" not in likely else ""
+        who = (
+            " Add speaker=NAME if another field says who speaks."
+            if re.search(r"\btext=", likely) and "speaker=" not in likely
+            else ""
+        )
         return InputError(
             f"{row.where}: is no conversation of a known layout; it has {known}. It may be read by {likely}.{who}"
         )

@@ -133,7 +133,7 @@ def _fields(row: Line, line: Line, options: ReadingOptions, *, may_be_cells: boo
 
 
 def likely_table(value: Mapping[str, Any]) -> str:
-    """Return the option by which a row, or the list in it, may be read as messages; "" if it does not look like any."""
+    """Return the option by which a row, or the list in it, may be read as messages or a question and its answer; or ""."""
     within = {f"{name}.{inner}": of for name, one in value.items() if isinstance(one, Mapping) for inner, of in one.items()}
     named = {**value, **within}.items()
     lists = [(name, elements) for name, one in named if (elements := listed(one)) and isinstance(elements[0], Mapping)]
@@ -147,7 +147,10 @@ def likely_table(value: Mapping[str, Any]) -> str:
         if isinstance(one, Mapping) and likely_columns(one, is_row=True).startswith("speaker="):
             return f"--columns {columns_of(one).replace('=', f'={inner}.')}"
     if not likely or not (name or likely.startswith("speaker=")):
-        return ""
+        spoken = {name: one for name, one in value.items() if isinstance(one, str) and " " in one}
+        question = _first_field(spoken, _QUESTION, ())
+        answer = _first_field({name: one for name, one in spoken.items() if name != question}, _ANSWER, ())
+        return f"--columns {shlex.quote(f'context={question},response={answer}')}" if question and answer else ""
     conversation = conversation_in(value)
     whose = f"messages={name}," if name else f"conversation={conversation}," if conversation else ""
     return f"--columns {shlex.quote(whose + likely)}"
@@ -224,7 +227,9 @@ _NOT_SAID = f"{AS_IT_SHOULD_BE}|correct|chosen|rejected|system"
 
 def _named(last_words: str) -> re.Pattern[str]:
     """Return a pattern of names in snake case by their last words, without names of what should have been said."""
-    return re.compile(rf"(?!.*(?:{_NOT_SAID}))(?:[a-z0-9]+_)*(?:{last_words})(?:_(?:text|message|content|turn|input|query))?")
+    return re.compile(
+        rf"(?!.*(?:{_NOT_SAID}))(?:[a-z0-9]+_)*(?:{last_words})(?:_(?:text|message|content|turn|input|query|utterance))?"
+    )
 
 
 _ANSWER = _named(

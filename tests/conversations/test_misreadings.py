@@ -751,6 +751,10 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         [{"conversation_no": 1, "turn_id": n, "caller": n, "text": text} for n, text in enumerate([TEA, LIKE])],
         "--columns conversation=conversation_no,speaker=caller,text=text",
     ),
+    "which columns are the question and the answer": (
+        [{"Device": "Echo", "Customer Utterance": TEA, "Alexa Response": LIKE}],
+        "be read by --columns 'context=Customer Utterance,response=Alexa Response'.",
+    ),
     "which list of messages, next to one of others": (
         [{"topics": [{"topic": "Tea"}], "talk": [{"speaker": "Ann", "content": TEA}]}], "be read by --columns messages=talk.",
     ),
