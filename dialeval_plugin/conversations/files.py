@@ -45,10 +45,12 @@ _DIVIDER = re.compile(
 )
 """A rule such as `=====`, or a heading such as `### Conversation 2`, in the last line of a text."""
 _MAX_BLANK = 1000
+"""A rule counts as so many blank lines."""
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
 
 
 NAME_EACH = "so that another conversation may begin there. Name the conversation of every message in a column 'conversation'"
+"""What to do about a table of messages in which another conversation may begin."""
 
 
 class Rows(NamedTuple):

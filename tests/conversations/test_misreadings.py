@@ -1013,6 +1013,7 @@ def test_rows_of_one_speaker_are_no_questions_with_answers(tmp_path: Path) -> No
     source = Source(str(written(rows, tmp_path)), ReadingOptions(layout="question-answer"))
     assert talk(source) == [([TEA], "")]
     assert "has nothing in 'customer'" in source.reading.remarks()
+    assert talk(Source(str(written([{"conversation_id": 1, **row} for row in rows], tmp_path)))) == ONE
 
 
 def test_a_chat_of_otree_is_read_by_its_channel(tmp_path: Path) -> None:

@@ -187,8 +187,8 @@ def _question_answer(value: Value) -> list[Logged]:
         return [Logged([], left_out="request without an answer")]
     if not value[question].strip():
         raise InputError(
-            f"has nothing in {question!r}. If each row is a message of one of two speakers, name the column of their "
-            "conversation 'conversation', and read it by --layout exchange-rows"
+            f"has nothing in {question!r}. If each row is a message of one of two speakers, call the column of their "
+            "conversation 'conversation_id', and leave --layout out"
         )
     before = earlier(value)
     (logged,) = exchange(value[question], value[answer], id_of(value))
@@ -203,7 +203,9 @@ def _both_messages(value: Value) -> list[Value]:
     next_place = {**place, "index": place["index"] + 0.5} if "index" in place else place
     (logged,) = exchange(value[question], value.get(answer or "") or [], None)
     messages: Any = logged.messages if answer and value.get(answer) else [*logged.messages, as_message(ASSISTANT, None)]
-    return [{**one, **(place if n < logged.n_history else next_place)} for n, one in enumerate(messages)]
+    places = (place if n < logged.n_history else next_place for n in range(len(messages)))
+    # In a table with a column for each speaker, a row may have a text of one alone.
+    return [{**one, "content": one.get("content") or None, **its} for one, its in zip(messages, places, strict=True)]
 
 
 _HALVES = (
