@@ -168,8 +168,8 @@ def _code_share(text: str) -> float:
 
 def _share_of_signs(text: str) -> float:
     """Return the share of visible characters that are not letters, digits or ends of sentences, in [0, 1]."""
-    visible = [sign for sign in text if not sign.isspace()]
-    return sum(not sign.isalnum() and sign not in ".,!?" for sign in visible) / (len(visible) or 1)
+    visible = {sign: n for sign, n in Counter(text).items() if not sign.isspace()}
+    return sum(n for sign, n in visible.items() if not sign.isalnum() and sign not in ".,!?") / (sum(visible.values()) or 1)
 
 
 def _english_evidence(text: str, before: Sequence[str]) -> float:

@@ -46,7 +46,11 @@ _SECTIONS = {
 
 
 def _pattern(name: str) -> re.Pattern[str]:
-    joined = "|".join(_SECTIONS[name])
+    # Of lines in a row that begin with \b, it is tested once at each place, which takes a third of the time.
+    runs = groupby(_SECTIONS[name], lambda line: line.startswith(r"\b"))
+    joined = "|".join(
+        rf"\b(?:{'|'.join(line[2:] for line in lines)})" if is_word else "|".join(lines) for is_word, lines in runs
+    )
     return re.compile(re.sub(r"@(\w+)@", lambda match: f"(?:{_pattern(match[1]).pattern})", joined), re.MULTILINE)
 
 
@@ -101,8 +105,8 @@ def split_sentences(text: str) -> list[str]:
 
 def language_of(text: str) -> str:
     """Return the code of the language in `LANGUAGES` whose frequent words cover most of a text."""
-    shares = _shares_of_languages(lower_words(text))
-    return max(shares, key=shares.__getitem__)
+    counts = _words_by_language(lower_words(text))
+    return max(_FREQUENT, key=counts.__getitem__)
 
 
 def topic_words(text: str, most: int) -> str:
@@ -147,9 +151,10 @@ class _Reading:
     @cached_property
     def user_language(self) -> str:
         """Code of the user's language; English if it is not recognised."""
-        shares = _shares_of_languages(_WORD.findall(self.asked))
-        language = max(shares, key=shares.__getitem__)
-        return language if shares[language] > 0.1 else "en"
+        words = _WORD.findall(self.asked)
+        counts = _words_by_language(words)
+        language = max(_FREQUENT, key=counts.__getitem__)
+        return language if _share(counts[language], len(words)) > 0.1 else "en"
 
     @cached_property
     def kinds(self) -> list[str | None]:
@@ -340,7 +345,7 @@ def _longest_run(reading: _Reading) -> float:
     """Length of the longest run of one character, except lines and leaders, or of one word."""
     runs = re.finditer(r"([^\s\-=_.*#|~+─━═])\1{9,}", reading.response)
     n_characters = max((match.end() - match.start() for match in runs), default=0)
-    n_words = max((sum(1 for _ in group) for _, group in groupby(reading.words)), default=0)
+    n_words = max((len([*group]) for _, group in groupby(reading.words)), default=0)
     return max(n_characters / 60, (n_words - 3) / 12)
 
 
@@ -410,10 +415,9 @@ def _other_script(reading: _Reading) -> float:
     return 2 * _share(sum(count for script, count in counts.items() if script not in known), sum(counts.values()))
 
 
-def _shares_of_languages(words: Sequence[str], n_words: int = 0) -> dict[str, float]:
-    """Share of frequent words by language code, among `n_words` or by default all words."""
-    counts = Counter(code for word in words for code in _LANGUAGES_OF.get(word, ()))
-    return {code: counts[code] / max(1, n_words or len(words)) for code in _FREQUENT}
+def _words_by_language(words: Sequence[str]) -> Counter[str]:
+    """Number of frequent words by language code."""
+    return Counter(code for word in words for code in _LANGUAGES_OF.get(word, ()))
 
 
 def _foreign(reading: _Reading, words: Sequence[str]) -> float:
@@ -421,11 +425,9 @@ def _foreign(reading: _Reading, words: Sequence[str]) -> float:
     if len(words) < 4 or reading.may_be_foreign:
         return 0.0
     is_english = reading.user_language == "en"
-    shares = _shares_of_languages(
-        [word for word in words if len(word) > 1 and not (is_english and word in _ENGLISH)], len(words)
-    )
-    own = _share(sum(word in _ENGLISH for word in words), len(words)) if is_english else shares[reading.user_language]
-    most = max(share for code, share in shares.items() if code != reading.user_language)
+    counts = _words_by_language([word for word in words if len(word) > 1 and not (is_english and word in _ENGLISH)])
+    own = (sum(word in _ENGLISH for word in words) if is_english else counts[reading.user_language]) / len(words)
+    most = max((count for code, count in counts.items() if code != reading.user_language), default=0) / len(words)
     n_accented = sum(not word.isascii() for word in words) if is_english else 0
     return max(4 * (most - own) if most > 0.1 else 0.0, 3 * n_accented / len(words) - own)
 
@@ -487,8 +489,9 @@ def _contradicting_twin(reading: _Reading) -> float:
     """Whether two sentences have the same content words, but different numbers or a negation in only one of them."""
     statements: dict[frozenset[str], tuple[bool, list[str]]] = {}
     for words in reading.sentence_words:
-        key = frozenset(word for word in _content(words) - _DISCOURSE if not word[0].isdigit() and not _NEGATION.search(word))
-        says = (any(map(_NEGATION.search, words)), [word for word in words if word[0].isdigit()])
+        negations = set(filter(_NEGATION.search, {*words}))
+        key = frozenset(word for word in _content(words) - _DISCOURSE - negations if not word[0].isdigit())
+        says = (bool(negations), [word for word in words if word[0].isdigit()])
         other = statements.setdefault(key, says) if len(key) > 2 else says
         if other[0] != says[0] or (other[1] != says[1] and len(key) > 3):
             return 1.0
