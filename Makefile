@@ -32,9 +32,9 @@ INTEGRATIONS := inspect-ai==0.3.285 mlflow==3.17.2 deepeval==4.3.1 opentelemetry
 	arize-phoenix-client==3.5.0
 INSTALLED = OMP_NUM_THREADS=1 build/installed/venv/bin/python
 INSTALL = $(UV) pip install --quiet --python build/installed/venv/bin/python --constraint constraints.txt
-# Of the source distribution's tests those that are over in a minute and read every kind of file that it has to hold.
-SDIST_TESTS = tests/test_package.py tests/core/test_files.py tests/core/test_signature.py tests/corpora tests/cli/test_help.py \
-	tests/leaderboard/test_lm_eval_files.py tests/hosts/test_validation.py
+# Of the source distribution's tests some that are over in a minute and read every kind of file that it has to hold.
+SDIST_TESTS = tests/test_package.py tests/core/test_files.py tests/core/test_signature.py tests/corpora/test_mini.py \
+	tests/corpora/test_registry.py tests/cli/test_help.py tests/leaderboard/test_lm_eval_files.py tests/hosts/test_validation.py
 
 # The time in archives: two builds of a commit are equal.
 export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -265,6 +266,7 @@ def test_a_packed_model_learns_acceptance_and_keeps_where_it_was_trained(
     monkeypatch.setitem(RECIPES, "general-open", recipe)
     # One file for the percentiles and two for what it knows, instead of ten; the command that it types is forked.
     monkeypatch.setattr(build, "HUMAN", ("esconv/valid.txt",))
+    monkeypatch.setattr(build, "write_percentiles", partial(build.write_percentiles, n=400))
     monkeypatch.setattr(build, "CHATS", ("esconv/valid.txt", "empathetic_dialogues/afraid.csv"))
     environ = environment(tmp_path, DIALEVAL_DATA_DIR=str(data_dir))
     fork = SimpleNamespace(run=lambda words, env, check: forked.run(words, cwd=tmp_path, env=environ))
