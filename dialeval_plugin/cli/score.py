@@ -169,7 +169,7 @@ def _cascade_options(name: str, options: dict[str, Any], *, has_llm: bool) -> di
 
 def _check_gate(run: ScoreRun, threshold: float | None, min_conversations: int | None, *, is_part: bool) -> None:
     """Refuse a `--fail-under` that cannot be decided, before hours of work."""
-    from dialeval_plugin.results.comparison import check_needed
+    from dialeval_plugin.results.gates import check_needed
 
     if threshold is None:
         if min_conversations is not None:
@@ -194,7 +194,7 @@ def _check_gate(run: ScoreRun, threshold: float | None, min_conversations: int |
 
 def _decide(summary: RunningSummary, threshold: float, min_conversations: int | None) -> None:
     """Print whether the scores pass `--fail-under`; exit with 1 where they do not."""
-    from dialeval_plugin.results.comparison import check_gate
+    from dialeval_plugin.results.gates import check_gate
 
     gate = check_gate(summary.estimate, threshold, "mean", min_conversations)
     typer.echo(gate)

@@ -12,7 +12,8 @@ from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.terminal import for_markdown
 
-from .comparison import Comparison, Gate
+from .comparison import Comparison
+from .gates import Gate
 
 _LONGEST_NAME = 60
 """Most terminal columns for the name of a conversation, which may be its context."""

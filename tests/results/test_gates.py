@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialeval_plugin.results.comparison import check_gate
+from dialeval_plugin.results.gates import check_gate
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.means import mean_interval
 from tests.refusals import refused
