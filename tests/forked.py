@@ -36,16 +36,11 @@ PRELOADED = (
     *("lm_eval.__main__", "lm_eval.evaluator", "lm_eval.models.huggingface", "scipy.stats", "sklearn.linear_model", "pandas"),
     *("pyarrow.parquet", "dialeval_plugin.cli.entry", "dialeval_plugin.cli.main", "dialeval_plugin.scoring"),
     *("dialeval_plugin.methods.slide.training", "dialeval_plugin.models.runtimes.exported", "torch.utils.collect_env"),
-    *("dialeval_plugin.hosts.lm_eval.cli", "dialeval_plugin.methods.general.scorer", "dialeval_plugin.results.comparison"),
+    *("dialeval_plugin.hosts.lm_eval.cli", "dialeval_plugin.methods.general.scorer", "dialeval_plugin.results.gates"),
     *("transformers.conversion_mapping", "transformers.models.bert.modeling_bert"),
     "transformers.models.bert.tokenization_bert",
 )
-LIGHT = (
-    "dialeval_plugin.cli.entry",
-    "dialeval_plugin.cli.main",
-    "dialeval_plugin.scoring",
-    "dialeval_plugin.results.comparison",
-)
+LIGHT = ("dialeval_plugin.cli.entry", "dialeval_plugin.cli.main", "dialeval_plugin.scoring", "dialeval_plugin.results.gates")
 LIGHT += ("dialeval_plugin.methods.general.scorer", "scipy.stats")
 """The same where torch is not installed; onnxruntime would start a thread."""
 READ_LATE = {"COLUMNS", "HOME", "OPENAI_API_KEY", "PATH", "PIP_TARGET", "PWD", "PYTEST_CURRENT_TEST", "PYTHONPATH"}
