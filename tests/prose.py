@@ -39,8 +39,8 @@ def problems(text: str) -> Iterator[tuple[int, str]]:
 
 
 def all_problems() -> list[str]:
-    """Return what is to be changed in the documents, the guide and the metric cards."""
-    pages = [*PAGES, GUIDE, *sorted(ROOT.glob("metrics/*/README.md"))]
+    """Return what is to be changed in the documents, the guide, the changelog and the metric cards."""
+    pages = [*PAGES, GUIDE, ROOT / "CHANGELOG.md", *sorted(ROOT.glob("metrics/*/README.md"))]
     return [f"{page.relative_to(ROOT)}:{line}: {problem}" for page in pages for line, problem in problems(prose(page))]
 
 
