@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import yaml
 from lm_eval.tasks import TaskManager
 from typer.testing import CliRunner
 
-from dialeval_plugin.core.resources import metrics_path, tasks_path
+from dialeval_plugin.core.resources import bibtex, metrics_path, tasks_path
 from dialeval_plugin.hosts.lm_eval.tasks.breakdown import LOWER_IS_BETTER
 from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS
 from dialeval_plugin.hosts.lm_eval.validation import Validation, validate_metrics, validate_tasks
@@ -149,6 +150,9 @@ def test_the_command_counts_and_fails(tmp_path: Path) -> None:
 GENERATED: dict[str, str] = runpy.run_path(str(tasks_path() / "_generate.py"))["generated"]()
 TASKS = {Path(name).stem: text for name, text in GENERATED.items() if "\n  dialeval:" in text}
 GROUPS = {Path(name).stem: text for name, text in GENERATED.items() if "\ngroup:" in f"\n{text}"}
+TEMPLATES = {
+    path.relative_to(tasks_path()).as_posix(): path.read_text(encoding="utf-8") for path in tasks_path().rglob("_*_yaml")
+}
 
 
 class Names(yaml.SafeLoader):
@@ -169,16 +173,16 @@ def test_what_is_committed_is_what_is_generated() -> None:
     committed = {
         path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
         for path in folder.rglob("*")
-        if path.is_file() and path.name != "_generate.py" and path.suffix != ".pyc"
+        if path.suffix in {".yaml", ".md"}
     }
     assert committed == GENERATED
     assert (len(TASKS), len(GROUPS)) == (216, 28)
 
 
 @pytest.mark.any_lm_eval
-@pytest.mark.parametrize("name", [name for name in GENERATED if "\nmetric_list:" in GENERATED[name]])
+@pytest.mark.parametrize("name", [name for name in sorted(TEMPLATES) if "\nmetric_list:" in TEMPLATES[name]])
 def test_a_template_prints_at_most_four_metrics_and_names_the_aggregation_of_each(name: str) -> None:
-    metrics = {entry["metric"]: entry for entry in read(GENERATED[name])["metric_list"]}
+    metrics = {entry["metric"]: entry for entry in read(TEMPLATES[name])["metric_list"]}
     kind = next(kind for kind in KINDS if KINDS[kind].printed == tuple(metrics) and (kind == "opinion") == ("opinion" in name))
     assert len(metrics) <= 4
     for metric, entry in metrics.items():
@@ -227,7 +231,9 @@ def test_every_folder_has_a_readme_that_names_its_tasks_with_a_citation() -> Non
         for path in folder.rglob("*.yaml"):
             assert f"* `{path.stem}`" in text
         assert all(f"### {heading}\n" in text for heading in ("Paper", "Citation", "Groups and Tasks", "Checklist"))
-        assert "```bibtex\n@" in text
+        keys = re.findall(r"^@\w+\{(.+),$", text, flags=re.MULTILINE)
+        assert keys
+        assert "```bibtex\n{}\n```".format("\n".join(map(bibtex, keys))) in text
 
 
 def test_the_host_knows_the_tags() -> None:
