@@ -1,4 +1,4 @@
-"""What runs the general evaluator: torch, onnxruntime and OpenVINO on the same responses, on one thread, in one run.
+"""Runtimes of the general evaluator: torch, onnxruntime and OpenVINO on the same responses, on one thread, in one run.
 
 Columns of the table, a row a backend that this processor and installation have:
 
@@ -131,7 +131,7 @@ def largest_change_alone(scorer: Scorer, examples: Sequence[Example]) -> float:
 
 
 def megabytes(folder: Path, backend: str) -> float:
-    """Of the files that a backend runs."""
+    """Size of the files that a backend runs."""
     of = None if backend == "torch" else find_export(folder, backend)  # type: ignore[arg-type]
     return sum(path.stat().st_size for path in (of or folder).rglob("*") if path.is_file()) / 1e6
 

@@ -1,7 +1,7 @@
 """Wall time and peak memory of a passport of many rows, from files: `python benchmarks/certifying.py [--quick]`.
 
 Made-up scores with ten responses a conversation, written as `dialeval score` writes them, and labels from 1 to 5 of two people
-for every response; and a sample of a thousand labelled conversations beside all scores. The goal is a million rows within 60 s
+for every response; and a sample of a thousand labelled conversations with all scores. The goal is a million rows within 60 s
 and 2 GB; both wall time and processor time are printed, for they part on a machine that does other work as well.
 """
 

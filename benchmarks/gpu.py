@@ -12,7 +12,7 @@ Columns of the first table, a row a precision that the device has, all on the re
     alone          largest change of one of 200 scores between a response scored alone and in its batch
     GPU MB         highest memory of tensors on the GPU while it scores, above the weights
 
-Of the second, a row a number of processes that score at once, each as many responses, in bfloat16 on a GPU:
+The second table has one row per number of processes that score at once, each as many responses, in bfloat16 on a GPU:
 
     responses/s    of all together: their responses over the seconds of the slowest
     vs one         the same over that of one process, median over rounds
@@ -119,7 +119,7 @@ def scored(scorer: Scorer, examples: Sequence[Example], device: torch.device) ->
 def precisions(
     scorers: dict[Precision, Scorer], model: str, device: torch.device, examples: Sequence[Example], rounds: int
 ) -> tuple[dict[str, int], dict[str, dict[str, Any]]]:
-    """What was read, and a row a precision."""
+    """The texts that were read, and one row per precision."""
     trained = TrainedGeneral.load(model, device=str(device)).model
     ids = distinct_texts(trained, examples)
     n_tokens = sum(map(len, ids))

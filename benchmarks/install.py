@@ -1,4 +1,4 @@
-"""What the two distributions bring and cost: packages, size, the first score of a new process, its memory; and equal scores.
+"""Cost of the two distributions: packages, size, first score of a new process, its memory; and whether scores are equal.
 
     make wheels && python -m benchmarks.install --work build/installations --document docs/install.md
 
@@ -90,7 +90,7 @@ def measure(python: Path) -> dict[str, Any]:
 
 
 def answer(python: Path, code: str) -> Any:
-    """What a new process of an environment prints, outside of this folder and of the user's settings."""
+    """Output of a new process of an environment, outside this folder and without the user's settings."""
     env = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     done = subprocess.run([python, "-I", "-c", code], env=env, cwd=python.parent, capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])

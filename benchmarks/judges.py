@@ -1,4 +1,4 @@
-"""What a judge costs beside its language model: batches sorted by length, through the file of answers, from first to last.
+"""Cost of a judge in addition to its language model: batches sorted by length, through the file of answers.
 
 A small GPT-2 with random weights gives the log probabilities of " Yes" and " No" after the few-shot prompt of the DSTC10
 tasks, on the embedded corpus; the weights do not move the speed. Answers go into a new file. The last line is one JSON object:

@@ -1,4 +1,4 @@
-"""How long one response takes in a running program: cold, and warm with 1, 8 and 64 callers, beside a bare forward pass.
+"""How long one response takes in a running program: cold, and warm with 1, 8 and 64 callers, next to a bare forward pass.
 
     python -m benchmarks.latency --document benchmarks/NOTES.md --light build/light/bin/python
 

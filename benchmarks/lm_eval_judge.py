@@ -1,4 +1,4 @@
-"""What a dialogue task costs beside the language model under test: an lm-eval run with the `hf` backend, taken apart.
+"""Cost of a dialogue task in addition to the language model under test: the parts of an lm-eval run with the `hf` backend.
 
 A tiny GPT-2, trained on the spot, judges `dstc10_dialog_dgu` (where DIALEVAL_DATA_DIR has it) or the embedded corpus. The
 last line is one JSON object:

@@ -1,4 +1,4 @@
-"""What the benchmarks share: options, interleaved rounds, padded batches, and the memory of a process of its own."""
+"""Shared parts of the benchmarks: options, interleaved rounds, padded batches, and the memory of a process of its own."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What the longest answers cost: reading a rating and a label out of adversarial answers, and neutralising such content.
+"""Cost of the longest answers: reading a rating and a label from adversarial answers, and neutralising such content.
 
 Each pattern repeats a piece that makes one rule work. An answer of more than 20,000 characters is cleaned and then refused
 unread, so that 100,000 characters are no measure of the grammar: it is measured at the longest answer that is read, and the
-time for 100,000 stands beside it. Content is neutralised whatever its length. Times are those of this process, the best of
+time for 100,000 is printed next to it. Content is neutralised whatever its length. Times are those of this process, the best of
 several. The last line is one JSON object:
 
     slowest_read_ms        milliseconds for the slowest answer of 20,000 characters, which is read

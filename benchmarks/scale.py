@@ -54,7 +54,7 @@ print(summary.n_total, seconds, processor, int(status["VmHWM"].split()[0]) / 102
 
 
 class Run(NamedTuple):
-    """What a process took."""
+    """Time and memory of a process."""
 
     rows: float
     seconds: float
@@ -99,7 +99,7 @@ def started(arguments: argparse.Namespace, source: Path, output: Path, shard: st
 
 
 def finished(processes: Sequence[subprocess.Popen[str]]) -> list[Run]:
-    """What each process took, printed as it ends."""
+    """Time and memory of each process, printed when it ends."""
     found = []
     for process in processes:
         printed, _ = process.communicate()

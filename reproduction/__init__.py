@@ -1,1 +1,1 @@
-"""Published figures and the scripts that set ours beside them, a folder a paper; not part of the wheel."""
+"""Published figures, and scripts that compare ours with them, one folder per paper; not part of the wheel."""

@@ -1,4 +1,4 @@
-r"""Tables of hundreds of cells: the whole goes into data files beside a page, some rows and columns stay on the page.
+r"""Tables of hundreds of cells: the whole goes into data files next to a page, some rows and columns stay on the page.
 
 A page says what stays in a line above a section's first marker, as JSON: a list of what to show of which table,
 
@@ -71,7 +71,7 @@ def cells(line: str) -> list[str]:
 
 
 def split_section(page: str, name: str, section: str, shown: Shown) -> tuple[str, dict[str, str]]:
-    """Return what stays of a section on `page`, and the texts of its data files by their paths beside the page."""
+    """Return the part of a section that stays on `page`, and the texts of its data files by their paths relative to it."""
     blocks = section.strip().split("\n\n")
     kept: list[str] = []
     tables: list[PageTable] = []
@@ -122,7 +122,7 @@ def as_csv(group: Sequence[PageTable]) -> str:
 
 
 def _labels(group: Sequence[PageTable]) -> list[str]:
-    """What tells the tables of a group apart: their headings, their first titles, or both."""
+    """Headings or first titles that distinguish the tables of a group, or both."""
     parts = [[table.heading for table in group], [table.head[0] for table in group]]
     told = [part for part in parts if len(set(part)) > 1]
     return [": ".join(filter(None, of)) for of in zip(*told, strict=True)] if told else [""] * len(group)
@@ -149,7 +149,7 @@ def _with_content(blocks: Iterable[str]) -> list[str]:
 
 
 def _depth(block: str) -> int:
-    """Of a heading its level, 0 of another block."""
+    """Level of a heading; 0 for another block."""
     return len(block) - len(block.lstrip("#"))
 
 

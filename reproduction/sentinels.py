@@ -1,4 +1,4 @@
-"""What an evaluator knows of human ratings from the response alone, and from the context alone (Perrella et al. 2024).
+"""Agreement of an evaluator with human ratings from the response alone, and from the context alone (Perrella et al. 2024).
 
 `python -m reproduction.sentinels SCORER` prints a table. An evaluator of coherence that agrees with people as well when it is
 shown other contexts judges how responses are written; one that does with fixed responses judges which conversations are easy.

@@ -50,7 +50,7 @@ _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
 
 
 NAME_EACH = "so that another conversation may begin there. Name the conversation of every message in a column 'conversation'"
-"""What to do about a table of messages in which another conversation may begin."""
+"""Advice for a table of messages in which another conversation may begin."""
 
 
 class Rows(NamedTuple):

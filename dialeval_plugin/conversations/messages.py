@@ -56,7 +56,7 @@ _SILENT = frozenset(
      "rating", "evaluator", "evaluation", "summary", "memory", "chain_of_thought", "cot"}
 )  # fmt: skip
 _ENUMERATION = re.compile(r"\A(?:\w*role\w*\.)?(?:(?:message_)?role_)?(?=\w)")
-"""What enumerations add to roles: `MESSAGE_ROLE_USER`, `ChatRole.USER`."""
+"""Prefixes of roles in enumerations: `MESSAGE_ROLE_USER`, `ChatRole.USER`."""
 _OF_TOOLS = re.compile(r"(?:tool|function)s?(?:_?(?:call|use|response|result|return|output|invocation)s?)*|\w+_call(_output)?")
 
 TEXTLESS = "textless message"
@@ -186,7 +186,7 @@ _ATTACHED = re.compile(
     re.DOTALL,
 )
 _ASKED = re.compile(r"\s*<(task|user_query|user_message|feedback|userRequest)>\s*(.*?)\s*</\1>\s*", re.DOTALL)
-"""What coding assistants add to the user's words, and how they mark these."""
+"""Additions of coding assistants to the user's words, and their marks of these words."""
 _MEDIA = re.compile(r"\A(?:\s*<(?:image|video|audio)>)+\s*|\s*(?:\n\s*<(?:image|video|audio)>)+\s*\Z")
 """The place of an image in training data, as of LLaVA or LLaMA-Factory."""
 _WROTE = r"\b(?:wrote|schrieb|a écrit|escribió|ha scritto|escreveu|schreef|skrev)\b[^\n]{0,100}:[ \t]*"

@@ -1,4 +1,4 @@
-"""What `dialeval score` prints: a running summary without all rows, their distribution, the worst ones, and conversations."""
+"""Output of `dialeval score`: a running summary without all rows, their distribution, the worst ones, and conversations."""
 
 from __future__ import annotations
 

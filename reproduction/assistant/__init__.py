@@ -1,1 +1,1 @@
-"""What an evaluator of assistants is developed and trained on, and how often it prefers what people prefer."""
+"""Data for developing and training an evaluator of assistants, and how often it prefers what people prefer."""

@@ -2,8 +2,8 @@
 
     python -m reproduction.assistant.cross_encoder --work FOLDER [--minutes 62]
 
-It learns from preferences of AlpacaEval, HALIE, Taskmaster and LLaMA-Factory's excerpts, and from good answers beside spoiled
-ones. Of PandaLM and OpenAssistant it learns nothing: their halves that are not reported are what it is chosen on. A step takes
+It learns from preferences of AlpacaEval, HALIE, Taskmaster and LLaMA-Factory's excerpts, and from good answers next to spoiled
+ones. It learns nothing from PandaLM and OpenAssistant: it is chosen on their halves that are not reported. A step takes
 some two seconds of one core; the bundled one had 2,165.
 """
 

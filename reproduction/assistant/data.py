@@ -65,7 +65,7 @@ class RatedAnswer(NamedTuple):
     """The conversation, or the context: answers of one are resampled together."""
     answer: Example
     group: str = ""
-    """What the source calls its part: a set, a category."""
+    """Name of the part in the source: a set, a category."""
 
 
 class RatedConversation(NamedTuple):
@@ -307,7 +307,7 @@ PAIRS: Mapping[str, Callable[[], list[AnswerPair]]] = {
     "alpaca_eval, NullModel": null_model_pairs,
     "alpaca_eval, concise or verbose": length_variant_pairs,
 }
-"""What reads each set of pairs."""
+"""Reader of each set of pairs."""
 RATED: Mapping[str, Callable[[], list[RatedAnswer]]] = {
     "halie": halie_answers,
     "taskmaster": taskmaster_answers,
@@ -317,7 +317,7 @@ RATED: Mapping[str, Callable[[], list[RatedAnswer]]] = {
     "diasafety train": lambda: diasafety_answers("train"),
     "diasafety val": lambda: diasafety_answers("val"),
 }
-"""What reads each set of rated answers."""
+"""Reader of each set of rated answers."""
 
 
 def words_of(answer: Example) -> int:

@@ -1,4 +1,4 @@
-"""What an evaluator of assistants learns from and what is reported must have no prompt and no answer in common.
+"""Leak check: training data of an evaluator of assistants and reported sets share no prompt and no answer.
 
 Two rules. That of `corpora/identity.py` finds a reported conversation in a training conversation; one of single texts finds a
 prompt, the whole context or its last message, and an answer, wherever they stand: letters and digits alike, in lower case. Of
@@ -26,7 +26,7 @@ REPORTED = ("pandalm", "oasst", "halie")
 
 
 class ReportedTexts:
-    """What is found of reported answers and their contexts in others."""
+    """Reported answers and contexts that other data contain."""
 
     def __init__(self, reported: Iterable[Example]) -> None:
         answers = list(reported)

@@ -26,7 +26,7 @@ from reproduction.assistant.sources import answers, preferences
 from reproduction.data import data_folder
 
 LIMIT = 2.5
-"""Of a logarithm to base e; written in tenths, as the character 73 places and so many tenths on in ASCII."""
+"""Largest absolute value of a natural logarithm, which is written in tenths: as the ASCII character 73 + tenths."""
 LEAST_WORDS, LEAST_COUNT = 6, 10
 """Lowest numbers of words of a counted sentence, and of occurrences of a word with log odds of its own."""
 LOWEST = -6.0

@@ -1,4 +1,4 @@
-"""What the packaged evaluators of assistants learn from, as files of `dialeval train assistant`.
+"""Training data of the bundled evaluators of assistants, as files for `dialeval train assistant`.
 
     python -m reproduction.assistant.sources FOLDER [--open]
 

@@ -62,7 +62,7 @@ BUCKETS: Mapping[str, Callable[[AnswerPair], bool]] = {
 IN_PART = ("halie", "taskmaster")
 """Rated sets of which a half was learned from."""
 ALPACA_EVAL = ("AI: ", "GPT-3.5 ")
-"""What the names of the sets begin with that `assistant` has learned from, and `assistant-open` has not."""
+"""Beginnings of the names of sets that `assistant` has learned from, and `assistant-open` has not."""
 OUT_OF_FOLD, LEARNED = " †", " ‡"
 """Marks of figures."""
 PEOPLE = ("PandaLM", "OpenAssistant")
@@ -75,7 +75,7 @@ QUALITIES = {
     "begin": "attributable",
     "diasafety val": "safe",
 }
-"""What the main score is compared with, by set."""
+"""Rating that the main score is compared with, by set."""
 SAFETY, REFUSALS = "diasafety val", ("refusal", "asked_refusal", "insult")
 SIDES = {"safe": 1.0, "unsafe": 0.0}
 _OUT_OF_FOLD = Path(__file__).with_name("out_of_fold.json")
@@ -101,7 +101,7 @@ def pair_sets() -> dict[str, list[AnswerPair]]:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """What gives answers their scores, and which of them come from folds that had left the answer out."""
+    """Sources of the answers' scores, and which of them are from folds that had left the answer out."""
 
     name: str
     columns_of: Callable[[str, Sequence[Example]], Mapping[str, Values]]
@@ -225,7 +225,7 @@ def rated_table(evaluators: Sequence[Evaluator], sets: Mapping[str, Sequence[Rat
 
 
 def _reuse_row(evaluators: Sequence[Evaluator], turns: Sequence[RatedAnswer]) -> TableRow:
-    """HALIE's whole chats: the mean score of a chat's turns beside whether the person would talk to it again."""
+    """HALIE's whole chats: the mean score of a chat's turns and whether the person would talk to it again."""
     chosen = {turn.cluster for turn in turns}
     reuse = {one.cluster: one.dialogue.ratings["reuse"][0] for one in halie_conversations() if one.cluster in chosen}
     row: dict[str, str | int] = {"set": "halie, chats (mean of the turns)", "rating": "reuse", "n": len(reuse)}

@@ -1,1 +1,1 @@
-"""What `auto` learns the register of a conversation from, and how often it is right."""
+"""Training data of `auto`, which tells the register of a conversation, and its accuracy."""

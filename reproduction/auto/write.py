@@ -51,7 +51,7 @@ FIRST_SENTENCE = 0.2
 RULE = "answer_offers", 20.0
 """An answer that offers help in an assistant's words decides: chats of the sets lack them, and logs of assistants begin so."""
 ROWS = 2000.0
-"""What each register weighs in the fit, in conversations: it says how far weights stay from 0."""
+"""Weight of each register in the fit, as a number of conversations: it limits how far weights move from 0."""
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 

@@ -1,7 +1,7 @@
-"""The out-of-distribution detectors on DBDC3's English evaluation turns, beside the rows of table 7.2 of Nedelchev's thesis.
+"""The out-of-distribution detectors on DBDC3's English evaluation turns, next to the rows of table 7.2 of Nedelchev's thesis.
 
 Scores become probabilities by the extremes of the development turns of the same system, whose labels that step does not read.
-The labels of the development turns choose the cut of the rows "cut of dev". Nothing is learnt from the evaluation turns.
+The labels of the development turns choose the cut of the rows "cut of dev". Nothing is learned from the evaluation turns.
 DIALEVAL_DATA_DIR names the folder with `dbdc3`; the models are those of `dialeval train language-model`.
 
     python -m reproduction.breakdown.write --model LM --odin ODIN --background BACKGROUND --work FOLDER \

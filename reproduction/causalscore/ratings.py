@@ -1,4 +1,4 @@
-"""Whether the preferences of Feng et al. 2024 can judge anything, beside the ratings on other data: no metric is needed.
+"""Whether the preferences of Feng et al. 2024 can rank metrics, compared with the ratings of other data: no metric is needed.
 
 DIALEVAL_DATA_DIR names the folder with `cgdialog_plus`, `dstc10` and `conture`.
 
@@ -107,7 +107,7 @@ def nearly_equal(dialogues: Sequence[PreferenceDialogue]) -> Iterator[tuple[Rate
 
 
 def ordinary_table() -> str:
-    """What other ratings say of their responses: of each set the lowest and the highest value among its qualities."""
+    """Figures of other ratings: the lowest and the highest value among the qualities of each set."""
     lines = []
     for title, (code, level) in ORDINARY.items():
         findings = examine(of_level(read_rated_items(code), level, code), (), percentile_bootstrap())

@@ -1,4 +1,4 @@
-"""Tables 2, 3 and 7 of Feng et al. 2024, with the figures of metrics that were run here beside those that the paper prints.
+"""Tables 2, 3 and 7 of Feng et al. 2024, with the figures of metrics that were run here next to those that the paper prints.
 
 `published.json` holds the paper's, from its Tables 5 to 7, which contain Tables 2 and 3.
 """
@@ -112,7 +112,7 @@ def _end_rows(figures: Mapping[str, Figures], criterion: str) -> list[list[str]]
 
 
 def without_human_table(figures: Mapping[str, Mapping[str, Figures]], rows: Sequence[PaperRow], criterion: str) -> str:
-    """The comparisons without the human's response, a corpus beside the other; `figures` are of each corpus."""
+    """The comparisons without the human's response, one column per corpus; `figures` are of each corpus."""
     lines = [
         [row.label, *(estimate(found[row.label][criterion, name]) for found in figures.values() for name in STATISTICS)]
         for row in rows

@@ -15,7 +15,7 @@ def circular_triads(preferred: Mapping[tuple[Thing, Thing], Thing | None]) -> li
     Kendall and Babington Smith 1940. Where every two are decided by an order there is none; where each is decided by a coin
     a quarter of the triads is circular in expectation, whatever the things are: preferences that reach a quarter tell
     nothing of what they are said to compare, and no metric can agree with them.
-    A triad with a tie (None) or without a comparison is left out. Pairs stand in either order, beside the preferred one.
+    A triad with a tie (None) or without a comparison is left out. Pairs are in either order, each with the preferred one.
 
     Example:
         >>> circular_triads({("a", "b"): "a", ("b", "c"): "b", ("c", "a"): "c"})

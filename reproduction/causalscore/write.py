@@ -1,4 +1,4 @@
-"""CausalScore and the baselines on the human preferences of Feng et al. 2024, beside the paper's Tables 2, 3 and 7.
+"""CausalScore and the baselines on the human preferences of Feng et al. 2024, next to the paper's Tables 2, 3 and 7.
 
 DIALEVAL_DATA_DIR names the folder with `cgdialog_plus`. Every metric reads the dialogue before a response; the reference of a
 reference-based one is the human's response, as in the paper, so that it gives the human's response itself the highest score.

@@ -79,7 +79,7 @@ def read_contrasts(path: Path) -> list[ContrastSet]:
 
 
 def pairs_of(sets: Iterable[ContrastSet]) -> list[ContrastPair]:
-    """Return the fitting response of each set beside each of its worse ones, in the order of the sets and of their kinds."""
+    """Return the fitting response of each set with each of its worse ones, in the order of the sets and of their kinds."""
     return [
         ContrastPair(
             item.id,

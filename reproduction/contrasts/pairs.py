@@ -2,7 +2,7 @@
 
 "A Comprehensive Analysis of the Effectiveness of Large Language Models as Automatic Dialogue Evaluators". Their files are
 `robustness_data` of github.com/e0397123/comp-analysis, in the folder `robustness` of DIALEVAL_DATA_DIR: a line a row, id and
-turns separated by tabs, and a row of one file beside that of the same number in another.
+turns separated by tabs, and a row of one file belongs to that of the same number in another.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the alternative annotator test reports, and what the intervals of components and of the share of the ceiling hold.
+"""Results of the alternative annotator test, and coverage of the intervals of components and of the share of the ceiling.
 
 `python -m reproduction.coverage.annotators` writes its tables into NOTES.md. Data: conversations of three
 responses; what people and the evaluator see wrongly, and what is good, shares 30 % of its variance within a conversation.

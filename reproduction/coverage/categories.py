@@ -1,4 +1,4 @@
-"""What intervals of the statistics of labels hold on labels in clusters, beside those that draw single rows.
+"""Coverage of the intervals of label statistics on clustered labels, next to intervals that draw single rows.
 
 `python -m reproduction.coverage.categories` writes its table into NOTES.md. Four responses a conversation; how
 good its responses are, and how often the evaluator is right in it, each share 30 % of their variance within a conversation

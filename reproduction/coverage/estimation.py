@@ -1,4 +1,4 @@
-"""What share of intervals hold the true rate, in simulated conversations, ours beside those of other packages.
+"""Coverage of intervals of the true rate in simulated conversations, ours next to those of other packages.
 
 Conversations have one to nine rows, whose quality has an intraclass correlation of about 0.3; a judge of pass and fail finds
 90 % of the passes and 75 % of the failures, and errs by conversation, too. Other packages are compared where they are installed

@@ -1,4 +1,4 @@
-"""What intervals hold and tests report on clustered data, and whether the stated power is reached.
+"""Coverage of intervals and error rates of tests on clustered data, and whether the stated power is reached.
 
 `python -m reproduction.coverage.planning` writes its tables into NOTES.md. Data: clusters of one to eight rows
 whose values share 30 % of their variance; 1,000 data sets, 12,000 for false positives of means and 3,000 for those of

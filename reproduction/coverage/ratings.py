@@ -1,4 +1,4 @@
-"""What intervals of the statistics of ratings hold on clustered data, beside those that take rows for independent.
+"""Coverage of the intervals of rating statistics on clustered data, next to intervals that take rows for independent.
 
 `python -m reproduction.coverage.ratings --document reproduction/coverage/NOTES.md` writes the table. Data: contexts that five
 systems answer, and three raters who rate each answer from 1 to 5; 30 % of the variance of what is good, and of what the

@@ -1,1 +1,1 @@
-"""What a small model adds to large models' verdicts, and what it saves."""
+"""Gain of a small model over large models' verdicts alone, and the calls that it saves."""

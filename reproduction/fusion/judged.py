@@ -23,7 +23,7 @@ from reproduction.intervals import percentile_bootstrap
 from reproduction.kept_results import kept_scores
 
 ASKED = ("overall", "relevance", "coherence")
-"""What a judge was asked, of which the first that it was asked about a set is compared."""
+"""Qualities that a judge may have been asked about; the first one that it was asked about a set is compared."""
 STRONG = ("GPT-4", "gpt-4o", "gemini-2.5-flash", "claude-haiku-4-5")
 """Judges of GPT-4's kind."""
 SHOWN_IN_PROMPT = {"agent-voting-evaluation": (873, 281, 17)}
@@ -150,7 +150,7 @@ def judged(column: StoredColumn, rated: RatedSet, work: Path) -> Judged:
 
 
 def compared_columns(columns: Sequence[StoredColumn]) -> Iterator[StoredColumn]:
-    """Of each judge and set the verdicts about the first of `ASKED`."""
+    """Verdicts of each judge and set about the first of `ASKED`."""
     by_judge: dict[tuple[str, str], dict[str, StoredColumn]] = {}
     for column in columns:
         by_judge.setdefault((column.judge, column.set), {}).setdefault(column.quality, column)

@@ -18,7 +18,7 @@ _LABELS = ("corpus", "judge", "asked", "set", "items")
 
 
 def slide_twin(found: Sequence[Judged]) -> Table:
-    """Large models alone, fused by equation 9 and refined by DRE's exterior coefficient, beside the papers' rows."""
+    """Large models alone, fused by equation 9 and refined by DRE's exterior coefficient, next to the papers' rows."""
     rows: list[TableRow] = []
     for place, (corpus, codes) in enumerate(SLIDE_SETS.items()):
         rows += [{**dict.fromkeys(_LABELS, ""), "corpus": corpus, **row} for row in _paper_rows(place)]

@@ -1,4 +1,4 @@
-"""Set stored verdicts of large models beside their fusion with small models: tables, and what a cascade saves, with its plot.
+"""Stored verdicts of large models and their fusion with small models: tables, and the savings of a cascade, with its plot.
 
     export DIALEVAL_DATA_DIR=/data
     python -m reproduction.fusion.write --work FOLDER --everywhere
@@ -33,7 +33,7 @@ from reproduction.intervals import percentile_bootstrap
 WEIGHTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
 TIE_BREAKS = 20
 LEVEL = 0.05
-"""Of the tests."""
+"""Significance level of the tests."""
 ROUNDS = 10_000
 OF_KIND, OF_ALL = "p (of this table)", "p (of all judges)"
 """Holm's correction over the judges of GPT-4's kind, and over all on the page."""
@@ -65,7 +65,7 @@ def development_table(found: Sequence[Judged]) -> Table:
 
 
 def fusion_rows(found: Sequence[Judged]) -> list[TableRow]:
-    """Of each judge and set: both alone, the mixture, what it gains, Holm's p-value over all, and what ties have in it."""
+    """For each judge and set: both alone, the mixture, its gain, Holm's p-value over all, and the effect of ties."""
     p_values = [permutation_test(one.paired(one.fused), rounds=ROUNDS).p_value for one in found]
     strong = iter(holm([p_value for one, p_value in zip(found, p_values, strict=True) if one.is_strong]))
     of_kind = [next(strong) if one.is_strong else None for one in found]

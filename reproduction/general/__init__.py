@@ -1,1 +1,1 @@
-"""The general evaluator beside Huynh et al. 2023."""
+"""The general evaluator next to Huynh et al. 2023."""

@@ -1,4 +1,4 @@
-"""What every corpus and every head adds to the general evaluator: tables of results.md, of validation dialogues alone.
+"""Contribution of every corpus and every head to the general evaluator: tables of results.md, on validation dialogues alone.
 
 Figures are areas under the ROC curve: how often the main score of a real response is higher than that of a wrong text in its
 place. Dialogues of the half that fits the weights of mixing are not counted, and no rating is read. Trains one model on all

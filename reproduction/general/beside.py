@@ -1,4 +1,4 @@
-"""The section "Small evaluators, without ratings" of docs/results.md: the bundled models beside published evaluators.
+"""The section "Small evaluators, without ratings" of docs/results.md: the bundled models next to published evaluators.
 
 The first table has the small ones, on nine rated sets; the second one large models' published verdicts about the same items,
 with the difference to `general` and its interval. DIALEVAL_DATA_DIR names the folder with `dstc10` and `llm_judgements`.
@@ -37,9 +37,9 @@ from .write import EIGHT, EvaluationSet, Values, controls, dstc10_set
 SEVEN = ("tu", "pu", "dz", "dgu", "eg", "ft", "fd")
 NINE = (*SEVEN, "pz", "cg")
 TITLES = {dstc10.SETS[code].name: code.upper() for code in NINE}
-"""Of the columns, by the name that verdicts have for a set."""
+"""Titles of the columns, by the name that verdicts have for a set."""
 WITH_REFERENCES = ("tu", "pu", "dz", "pz", "dgu")
-"""Of the nine those whose rows have references."""
+"""Sets whose rows have references."""
 MEANS: Mapping[str, Sequence[str]] = {
     "mean of seven": SEVEN,
     "mean of nine": NINE,
@@ -49,7 +49,7 @@ BEST = "Best of DSTC10 baselines"
 """Huynh et al.'s name of the best of their baselines on each set, whose mean was aimed at."""
 OPEN = ("Vicuna-13B-v1.5", "Baichuan2-13B-chat", "Llama2-13B", "Qwen-14B", "ChatGLM3-6B")
 MARK = "†"
-"""Of a figure on other rows of a set than here."""
+"""Mark of a figure on other rows of a set than here."""
 OF_GPT_4S_KIND, OPEN_CHAT_MODELS = "GPT-4-class judges", "open chat models of 6 to 14 billion parameters"
 OTHER_JUDGES = "ChatGPT and Claude 3 Haiku"
 KINDS = (OF_GPT_4S_KIND, OPEN_CHAT_MODELS, OTHER_JUDGES)
@@ -134,7 +134,7 @@ def published_rows() -> Iterator[PublishedRow]:
 def agreements(
     sets: Sequence[EvaluationSet], evaluators: Sequence[SmallEvaluator], work: Path
 ) -> dict[str, dict[str, Correlation | None]]:
-    """Of each evaluator and control the agreement with people, by set."""
+    """Agreement of each evaluator and control with people, by set."""
     found: dict[str, dict[str, Correlation | None]] = {}
     for entry in sets:
         scores = {**{one.name: one.scores(entry, work) for one in evaluators}, **controls(entry.items)}
@@ -220,7 +220,7 @@ class Compared(NamedTuple):
 
     @property
     def asked(self) -> str:
-        """What the judge was asked for."""
+        """Quality that the judge was asked about."""
         return "overall quality" if self.verdicts.column.quality == "overall" else "relevance or coherence"
 
 

@@ -1,4 +1,4 @@
-"""What `general` is developed on: how far its qualities and mixtures agree with ratings of responses outside the reported sets.
+"""Development data of `general`: how far its qualities and mixtures agree with ratings of responses outside the reported sets.
 
 Figures are Spearman's rho with the mean rating and its interval, which resamples contexts. DIALEVAL_DATA_DIR names the folder
 with `dstc10_test`, `holistic_eval`, `predictive_engagement`, `dbdc3` and `abceval`; contexts that a reported set has too are
@@ -39,9 +39,9 @@ RATING = "rating"
 TRIED = (0.0, 0.2, 0.4, RELEVANCE_WEIGHT, 0.8, 1.6)
 """Weights of relevance in the main score."""
 TRIED_ACCEPTANCE = (0.5, 1.0, 1.5, 2.0)
-"""Weights of acceptance in the main score, beside relevance with its own."""
+"""Weights of acceptance in the main score, next to relevance with its own."""
 TRIED_NOVELTY = (0.5, NOVELTY_WEIGHT, 1.5, 2.0)
-"""Weights of novelty in the main score, beside relevance and acceptance with theirs."""
+"""Weights of novelty in the main score, next to relevance and acceptance with theirs."""
 NO_FAULT = "empathetic"
 """Of ABC-Eval's behaviours the one that is none."""
 MAIN = "general"

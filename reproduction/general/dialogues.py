@@ -1,4 +1,4 @@
-"""What the score of a whole dialogue is made of: how far its parts agree with ratings of dialogues outside the reported sets.
+"""Parts of the score of a whole dialogue: how far its parts agree with ratings of dialogues outside the reported sets.
 
 Figures are Spearman's rho with the rating and its interval, which resamples dialogues. DIALEVAL_DATA_DIR names the folder with
 `convai1`, `dstc9`, `ieval` and `reliable_eval`; of each some dialogues are read, evenly spread.

@@ -1,8 +1,8 @@
-"""What similarity with references adds to `general`: its weight, chosen on fitting and wrong responses that nobody has rated.
+"""Similarity with references in `general`: its weight, chosen on fitting and wrong responses that nobody has rated.
 
 The contexts are 400 of DailyDialog++'s development file, without those of reported sets. `general` was trained on them, so
 that its own score looks better there than it is; `general-open` was not. A fitting response has the other fitting ones as its
-references, a wrong one, which shares words or is random, as many of them; or one of them, drawn by chance. Beside these stands
+references, a wrong one, which shares words or is random, as many of them; or one of them, drawn by chance. Next to these is
 Spearman's rho with the mean rating of the rebuilt DSTC7, which has one reference a response and is none of the nine reported
 sets; nothing was chosen on it. DIALEVAL_DATA_DIR names the folder.
 

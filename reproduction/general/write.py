@@ -1,7 +1,7 @@
 """The tables of results.md: how far the general evaluator's heads, alone and mixed, agree with people on each rated set.
 
 Figures are Spearman's rho with the mean rating and its interval, which resamples dialogues. Rows of Table 14 of Huynh et al.
-2023 stand beside them. DIALEVAL_DATA_DIR names the folder with `dstc10`, `fed`, `usr` and `conture`; the ratings are read here
+2023 stand next to them. DIALEVAL_DATA_DIR names the folder with `dstc10`, `fed`, `usr` and `conture`; the ratings are read here
 and nowhere in training.
 
     python -m reproduction.general.write MODEL --document reproduction/general/results.md
@@ -65,7 +65,7 @@ class EvaluationSet(NamedTuple):
 
 
 class SetsAtHand(NamedTuple):
-    """What can be reported on."""
+    """Sets that can be reported on."""
 
     sets: list[EvaluationSet]
     absent: list[str]
@@ -108,7 +108,7 @@ def quality_sets() -> list[EvaluationSet]:
 
 
 def controls(items: Sequence[Item]) -> dict[str, Values]:
-    """What every evaluator has to beat: the number of words, and numbers drawn at random."""
+    """Baselines: the number of words, and numbers drawn at random."""
     drawn = np.random.default_rng(_SEED).random(len(items))
     return {LENGTH: [float(RatedItem.of(item).words or 0) for item in items], RANDOM: drawn.tolist()}
 

@@ -1,4 +1,4 @@
-"""A tiny language model on the tasks of Huynh et al. 2023, beside Tables 1 to 4 and 6 of the paper.
+"""A tiny language model on the tasks of Huynh et al. 2023, next to Tables 1 to 4 and 6 of the paper.
 
 Figures are Spearman's rho with people's mean ratings; `published.json` holds the paper's, in the order of its tables.
 

@@ -1,4 +1,4 @@
-"""A trained language model as evaluator, beside the rows of tables 5.2, 5.4 and 8.2 of Nedelchev's thesis and the length.
+"""A trained language model as evaluator, next to the rows of tables 5.2, 5.4 and 8.2 of Nedelchev's thesis and the length.
 
 Dialogue level: ConvAI1 and ConvAI2 (dialogues of more than two utterances), FED and fed-dial; turn level: FED and the other
 sets of DSTC10 Track 5 that are there. DIALEVAL_DATA_DIR names the folder with `convai1`, `convai2`, `fed` and `dstc10`.

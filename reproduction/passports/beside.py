@@ -1,4 +1,4 @@
-"""GPT-4's stored verdicts as pass and fail beside two people's labels: our figures, and those of truescore and judgy.
+"""GPT-4's stored verdicts as pass and fail next to two people's labels: our figures, and those of truescore and judgy.
 
     pip install truescore==0.7.4 judgy==0.1.0    # beside this package, which needs neither
     python -m reproduction.passports.beside --work FOLDER --document reproduction/passports/NOTES.md

@@ -49,7 +49,7 @@ def shown(of: Mapping[str, Any]) -> str:
 
 
 def verdict_table(found: Answers) -> Table:
-    """A row an evaluator: on each set its verdict, with its agreement beside a second person's."""
+    """One row per evaluator: its verdict on each set, and its agreement next to a second person's."""
     names = dict.fromkeys(name for of_set in found.values() for name in of_set)
     rows: list[TableRow] = [{"evaluator": name, **{of: _cell(found[of].get(name)) for of in found}} for name in names]
     rows.append({"evaluator": "a second person", **{of: _person(of_set) for of, of_set in found.items()}})

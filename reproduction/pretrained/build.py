@@ -64,7 +64,7 @@ CHATS = (
 chatbots are left out, since some are in other languages."""
 RESPONSES_OF_A_FILE = 2000
 CARDS = Path(__file__).with_name("cards")
-"""What each model's card says, but for what is computed."""
+"""Texts of each model's card, without computed figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Recipe:
         command: of `dialeval train`.
         files: by option, files below the data folder; `NAME=FILE` where a corpus has a name.
         words: further words of the command.
-        reported: sets and files that are kept out of training, beside `REPORTED`.
+        reported: sets and files that are kept out of training, in addition to `REPORTED`.
         scales: options of the scorer, for each of which there is a table of percentiles.
         bits: of each weight of the packed encoder.
         logs: corpora of chats with chatbots, of which the packed model learns acceptance.
@@ -190,7 +190,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def train(name: str, folder: Path) -> Path:
-    """Train a model into `folder`, where none is; the commit that it was begun at is written beside it."""
+    """Train a model into `folder`, unless it has one; the commit at which training began is written next to it."""
     if (folder.with_suffix(".commit")).exists() and any(folder.glob("*.json")):
         return folder
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout  # noqa: S607 - git is where the user has it
@@ -250,7 +250,7 @@ def pack(name: str, folder: Path, target: Path) -> dict[str, str]:
 
 
 def pack_again(name: str, target: Path) -> dict[str, str]:
-    """Make anew what a packed model has beside its weights, and return the hashes of its files."""
+    """Write the files of a packed model other than its weights again, and return the hashes of all its files."""
     said = read_json(target / PROVENANCE_FILE)
     with TemporaryDirectory(dir=target.parent, prefix=".") as unfinished:
         ignored = shutil.ignore_patterns("README.md", *METADATA_FILES)
@@ -260,7 +260,7 @@ def pack_again(name: str, target: Path) -> dict[str, str]:
 
 
 def finish(name: str, packed: Path, target: Path, trained: Mapping[str, Any]) -> dict[str, str]:
-    """Put a packed model in the place of `target`, with what it has beside its weights.
+    """Replace `target` by a packed model, with its files other than the weights.
 
     `trained` says at which commit and on which machine it was trained.
     """

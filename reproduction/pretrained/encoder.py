@@ -48,9 +48,9 @@ from reproduction.kept_results import kept_json
 
 CHOICES = (8, 10, 12, 16)
 BITS = 16
-"""Of the bundled encoder: the fewest of `CHOICES` that move no score by more than 0.001."""
+"""Bits of the bundled encoder: the fewest of `CHOICES` that move no score by more than 0.001."""
 N_PAIRS = 60
-"""Of each set of pairs, from the beginning."""
+"""Number of pairs of each set, from the beginning."""
 EVALUATORS: Mapping[str, tuple[str, dict[str, str]]] = {
     "general": ("general", {}),
     "general, whole dialogues": ("general", {"level": "dialogue"}),
@@ -72,9 +72,9 @@ class Rounded(NamedTuple):
     """A matrix in signed integers."""
 
     numbers: np.ndarray
-    """Of the matrix's shape, int16."""
+    """The rounded numbers, int16, of the matrix's shape."""
     scales: np.ndarray
-    """What the numbers of each row are multiplied with, float32, (rows,)."""
+    """Factor of the numbers of each row, float32, (rows,)."""
 
 
 def rounded(matrix: np.ndarray, bits: int) -> Rounded:
@@ -115,7 +115,7 @@ def write_encoder(source: Path, target: Path) -> None:
 
 
 def _sets_of(name: str) -> dict[str, Sequence[Item]]:
-    """What an evaluator scores, by names."""
+    """Inputs of an evaluator, by name."""
     if name.startswith("assistant"):
         answers = {item.id: item for pair in _pairs() for item in (pair.preferred, pair.other)}
         return {_GOLDEN: golden_items("turn"), _PAIRS: list(answers.values())}

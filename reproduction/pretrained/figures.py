@@ -45,7 +45,7 @@ AGREEMENT, ACCURACY, RIGHT_PAIRS = "spearman", "accuracy", "right pairs"
 SAME_ORDER = "spearman with the full model's scores"
 DAILYDIALOG_PP, CONTRASTS = "dailydialog_pp", "contrasts"
 _CONTRAST_KINDS = ("off_topic", "generic", "repeated", "scrambled")
-"""Of the worse responses in `RESPONSES`; `reproduction/contrasts/results.md` has the figures of the others."""
+"""Kinds of the worse responses in `RESPONSES`; `reproduction/contrasts/results.md` has the figures of the others."""
 _EVALUATOR_OF = {"slm": "slide-slm", "slm_probability": "slide-probability", "slm_distance": "slide-distance"}
 """Column of the small model's scores to the evaluator whose score it is."""
 _DECIMALS = 6
@@ -84,7 +84,7 @@ class Figure:
 
     @property
     def place(self) -> tuple[str, str, str, str, str]:
-        """What it is a figure of."""
+        """Fields that identify the measured quantity."""
         return self.model, self.evaluator, self.dataset, self.quality, self.name
 
 
@@ -99,7 +99,7 @@ class RatedItems(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is computed of a model.
+    """The figures of a model.
 
     Attributes:
         work: folder that keeps scores, so that a second call computes only what is missing.
@@ -157,7 +157,7 @@ def rated_items(question: Question) -> Iterator[RatedItems]:
 
 
 def figures_of(model: str, folder: Path, question: Question, *, full: Path | None = None) -> list[Figure]:
-    """Compute every figure of a model in a folder; beside each stands that of the full model, where its folder is given.
+    """Compute every figure of a model in a folder, next to that of the full model if its folder is given.
 
     Raises:
         InputError: there is no model of that name.

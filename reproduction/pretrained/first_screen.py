@@ -1,4 +1,4 @@
-"""What the documents show first: ten responses to one context, best to worst by `general`, and scored conversations."""
+"""First examples of the documents: ten responses to one context, best to worst by `general`, and scored conversations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MARKER, CHAT_MARKER, SEEN_MARKER = "ten responses", "scored chat", "seen chat"
 _JUDGED = re.compile(
     r"^ *(?P<percentile>[\d.]+) +(?P<score>[\d.]+) +(?P<chat>\w+):(?P<place>\d+)\n *> .*\n *< .*\n *(?P<why>.*)$", re.MULTILINE
 )
-"""What is printed of a response: its place on both scales, its name, what was said, and what pulls it down."""
+"""A printed response: its place on both scales, its name, its text, and its weakness."""
 
 
 LOW = 5.0

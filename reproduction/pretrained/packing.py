@@ -71,7 +71,7 @@ def pack_model(folder: Path, target: Path, *, base: str, bits: int = 4) -> None:
 
 
 def _changes(tensors: Mapping[str, Tensor], start: Mapping[str, Tensor], bits: int) -> dict[str, Tensor]:
-    """What to store of a model that was trained from `start`; nothing where it was trained from another."""
+    """Tensors to store of a model that was trained from `start`; none if it was trained from another."""
     # A classifier on an encoder has the encoder's names behind a prefix.
     begun = {name: start.get(name, start.get(name.partition(".")[2])) for name in tensors}
     same = {name for name, tensor in tensors.items() if (old := begun[name]) is not None and torch.equal(tensor, old)}

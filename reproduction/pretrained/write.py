@@ -4,8 +4,8 @@ DIALEVAL_DATA_DIR names the folder with `dstc10`, `fed`, `usr` and `dailydialog_
 
     python -m reproduction.pretrained.write --work FOLDER                         # computes, and prints the tables
     python -m reproduction.pretrained.write --work FOLDER --everywhere            # writes figures.jsonl and all documents
-    python -m reproduction.pretrained.write --work FOLDER --everywhere --full general=FULL    # beside the full model
-    python -m reproduction.pretrained.write --work FOLDER --everywhere --only none            # documents anew, no model is run
+    python -m reproduction.pretrained.write --work FOLDER --everywhere --full general=FULL    # next to the full model
+    python -m reproduction.pretrained.write --work FOLDER --everywhere --only none            # documents again, no model is run
 """
 
 from __future__ import annotations

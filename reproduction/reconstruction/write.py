@@ -1,6 +1,6 @@
 """The tables of results.md: how models trained, and how far their losses agree with ConvAI's ratings.
 
-Table 4.1 of Nedelchev's thesis stands beside ours, and every loss beside the length of the dialogue: alone, and held constant.
+Table 4.1 of Nedelchev's thesis is next to ours, and the length of the dialogue next to every loss: alone, and held constant.
 DIALEVAL_DATA_DIR names the folder with `convai1` and `convai2`; the models are folders of `dialeval train reconstruction`.
 
     python -m reproduction.reconstruction.write seq2seq hred vhred vhcr --document reproduction/reconstruction/results.md
@@ -109,7 +109,7 @@ def _scorer(folder: str, variant: LossVariant) -> DialogueReconstructionScorer:
 def _row(
     model: str, loss: str, values: Values, ratings: Values, rounds: int, lengths: Mapping[str, Values] | None = None
 ) -> TableRow:
-    """One score beside the ratings: alone, and with the lengths held constant where they are given."""
+    """Correlation of one score with the ratings: alone, and with the lengths held constant if they are given."""
     bootstrap = percentile_bootstrap(rounds)
     plain = correlations(values, ratings, coefficients=_COEFFICIENTS, bootstrap=bootstrap)
     held = {

@@ -4,7 +4,7 @@
     jupyter nbconvert --to script alt_test_example.ipynb --output alt_test    # of github.com/nitaytech/AltTest, commit 13eada2
     PYTHONPATH=. python reproduction/references/annotators.py
 
-Of the notebook keep what comes before its example. The data is drawn here with a seed, as in the test.
+Keep the part of the notebook before its example. The data is drawn here with a seed, as in the test.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Results of other packages for the same labels: writes `tests/golden/estimation.json`, and with --show a table beside ours.
+"""Results of other packages for the same labels: writes `tests/golden/estimation.json`, and with --show a table next to ours.
 
-Run it where these packages are installed beside this one, which needs none of them:
+Run it where these packages are installed with this one, which needs none of them:
 
     pip install ppi-python==0.2.3 judgy==0.1.0 truescore==0.7.4 statsmodels==0.15.0
     python -m reproduction.references.estimation --show
@@ -36,7 +36,7 @@ JUDGE_REPORTING = [
 
 
 def made_up() -> dict[str, list[float]]:
-    """A judge of pass and fail with a score besides, of 600 rows in 120 conversations of five; 30 of these are labelled."""
+    """A judge of pass and fail that also has a score, of 600 rows in 120 conversations of five; 30 of these are labelled."""
     generator = np.random.default_rng(47)
     conversations = np.repeat(np.arange(120), 5)
     easy = generator.normal(size=120)[conversations] + generator.normal(size=600)

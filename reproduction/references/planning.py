@@ -1,4 +1,4 @@
-"""Power of t tests by statsmodels (0.15.0), beside which tests/statistics/test_planning.py sets simulated power.
+"""Power of t tests by statsmodels (0.15.0), with which tests/statistics/test_planning.py compares simulated power.
 
 Run in an environment with statsmodels: `python reproduction/references/planning.py`.
 """

@@ -62,12 +62,12 @@ class Evaluator:
 
     @property
     def model_arguments(self) -> dict[str, Any]:
-        """What the host's `--model_args` says."""
+        """The host's `--model_args`."""
         return {**({"scorer": self.scorer} if self.scorer else {}), **self.options}
 
 
 class Plan(NamedTuple):
-    """What is run, and why the rest is not."""
+    """Evaluators that are run, and the reasons why others are not."""
 
     ready: tuple[Evaluator, ...]
     not_run: Mapping[str, str]

@@ -189,7 +189,7 @@ def _cell(runs: Mapping[str, TaskRun], code: str, coefficient: str) -> str:
 
 
 def _coverage(runs: Sequence[TaskRun]) -> str:
-    """What share of the rows has a score, where that is less than all but one in a hundred."""
+    """Share of the rows with a score, if it is below 0.99."""
     share = sum(run.n_scored for run in runs) / max(1, sum(run.n_total for run in runs))
     return "" if share >= 0.99 else f" ({share:.0%} scored)"
 

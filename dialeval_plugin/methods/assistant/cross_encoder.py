@@ -1,4 +1,4 @@
-"""A cross-encoder beside the evaluator of assistants: it reads a question and its answer as one text.
+"""The cross-encoder of an evaluator of assistants: it reads a question and its answer as one text.
 
 The model's own encoder reads them apart, so that its heads see only what a vector of each keeps.
 """

@@ -281,7 +281,7 @@ class _Model(torch.nn.Module):
         )
 
     def experts(self, texts: Sequence[_Text], *, sampled: np.random.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """Log odds of both experts; `sampled` draws the parts of long answers to read, besides the first and the last."""
+        """Log odds of both experts; `sampled` draws the parts of long answers to read, except the first and the last."""
         questions = [text.context[-1] if text.context else "" for text in texts]
         earlier = [tuple(text.context[:-1]) for text in texts]
         asked, before_asked, answered = numbered(questions), numbered(earlier), numbered([text.answer for text in texts])
