@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # One thread a process: processes that share cores and synchronise their threads wait for each other.
 # Tests move from one process to another that has none left, in the middle of a file too.
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal
-# What users install, and with it what developers need.
+# The package as users install it, and the developers' requirements.
 PACKAGE := $(VENV)/.package
 READY := $(VENV)/.ready
 NEXT := build/lm-eval-next
@@ -32,7 +32,7 @@ INTEGRATIONS := inspect-ai==0.3.285 mlflow==3.17.2 deepeval==4.3.1 opentelemetry
 	arize-phoenix-client==3.5.0
 INSTALLED = OMP_NUM_THREADS=1 build/installed/venv/bin/python
 INSTALL = $(UV) pip install --quiet --python build/installed/venv/bin/python --constraint constraints.txt
-# Of the source distribution's tests some that are over in a minute and read every kind of file that it has to hold.
+# Some tests of the source distribution that take a minute and read every kind of file that it has to contain.
 SDIST_TESTS = tests/test_package.py tests/core/test_files.py tests/core/test_signature.py tests/corpora/test_mini.py \
 	tests/corpora/test_registry.py tests/cli/test_help.py tests/leaderboard/test_lm_eval_files.py tests/hosts/test_validation.py
 
@@ -168,7 +168,7 @@ light: wheels
 	$(BIN)/python tests/bytecode.py build/light
 	OMP_NUM_THREADS=1 build/light/bin/python tests/light.py --forked
 
-# What users install: every scorer, metric and command from the wheel, and the source distribution's own tests.
+# The package as users install it: every scorer, metric and command from the wheel, and the source distribution's own tests.
 # The latter see the developers' packages of .venv; the wheel is tried before, where nothing hides what it lacks.
 installed: wheels
 	rm -rf build/installed
@@ -197,7 +197,7 @@ release-check: test-all light installed
 	! grep -n "(unreleased)" CHANGELOG.md
 	grep -q "^version: $$(build/installed/venv/bin/dialeval --version | cut -d ' ' -f 2)$$" CITATION.cff
 
-# Installs the wheels beside other Pythons and other versions of what they need, and writes the table of docs/install.md.
+# Installs the wheels with other Pythons and other versions of their requirements, and writes the table of docs/install.md.
 # ENVIRONMENTS="light-3.12-newest" for some of them, "--resolve" only for what pip would take. Where builds of torch for CUDA are not
 # wanted: "--torch 2.13.0+cpu" with PIP_FIND_LINKS, or UV_TORCH_BACKEND=cpu.
 matrix: wheels

@@ -51,7 +51,7 @@ extras = {extra: requirements(text) for extra, text in described["options.extras
 known = extras["onnx"] | requirements(described["options"]["install_requires"])
 
 setup(
-    # Two packages lie beside the package in a checkout and inside it in a wheel (`package_dir` in setup.cfg).
+    # Two packages are next to the package in a checkout and inside it in a wheel (`package_dir` in setup.cfg).
     packages=[
         *find_packages(include=["dialeval_plugin", "dialeval_plugin.*"]),
         "dialeval_plugin.metrics",

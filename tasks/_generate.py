@@ -99,7 +99,7 @@ def group(name: str, about: str, tasks: Iterable[str], metric: str, sets: Sequen
     lines = [f"# {line}" for line in about.splitlines()]
     lines += [f"group: {name}", "task:"]
     if sets:
-        # lm-eval 0.5 hands down to its tasks nothing that stands in a group beside them.
+        # In lm-eval 0.5 the tasks of a group inherit nothing that stands next to them in the group.
         first = f"&data {{when_absent: skip, group_sets: {_inline(sets)}}}"
         names = tuple(tasks)
         lines += [f"  - task: {one}\n    dataset_kwargs: {first if one == names[0] else '*data'}" for one in names]

@@ -57,7 +57,7 @@ def augment(
     model = load_cached_model(llm, llm_args, answers=False if no_answers else answers, dry_run=dry_run)
     writer = ResponseWriter(model, slm=small_model, rounds=rounds, seed=seed, reseed=set_seed)
     if dry_run:
-        # What follows the first answers can only be bounded.
+        # The requests after the first answers can only be bounded.
         for item in items:
             writer.write(item.id, item.context)
         typer.echo(f"dry run: {model.usage.estimate()}")

@@ -45,7 +45,7 @@ def demo(
     if files is not None:
         _write_files(files)
         return
-    # Every model here is a folder; without this the hub is asked about each of them, and waited for where there is none.
+    # Every model here is a folder; without this the hub is asked about each, which takes long without a network.
     os.environ["HF_HUB_OFFLINE"] = "1"
     if not train:
         # Work so small gains nothing by threads, which on a busy machine wait for each other. Read when the hosts import torch.

@@ -281,7 +281,7 @@ def _match(a: ScoredRows, b: ScoredRows, pairing: Pairing) -> _Matched:
         sides = _Side([], []), _Side([], [])
         for unit in shared:
             rows = units_a[unit], units_b[unit]
-            # What has no score in one version is left out of both.
+            # A unit without a score in one version is left out of both.
             is_compared = all(any(row.score is not None for row in of) for of in rows)
             for side, of in zip(sides, rows, strict=True):
                 side.clusters.extend([rows[0][0].conversation if by == "message" else unit] * len(of))

@@ -266,7 +266,7 @@ class TrainingRun:
                 options = {**options, "precision": stored["options"].get("precision")}
             resumed = {**identity, "options": options}
             if differing := [name for name, value in resumed.items() if stored.get(name) != value]:
-                # Something was learnt: a finished stage, weights of one of our loops, or a host's checkpoint.
+                # Something was learned: a finished stage, weights of one of our loops, or a host's checkpoint.
                 if any(self.checkpoint_dir.glob("*.safetensors")) or any(self.checkpoint_dir.rglob(SEAL)):
                     raise InputError(
                         f"{self.checkpoint_dir}: holds an unfinished run with other {' and '.join(differing)}. "

@@ -247,7 +247,7 @@ def _switches_language(answer: Example, others: Others, rng: random.Random) -> s
     return f"{' '.join(parts[: len(parts) // 2])} {_own('other language', rng)}" if len(parts) > 3 else None
 
 
-# What a program says.
+# Output of a program.
 
 
 def _tool_call(answer: Example, others: Others, rng: random.Random) -> str:

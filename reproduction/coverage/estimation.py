@@ -127,7 +127,7 @@ def main() -> None:
     parser = script_parser(__doc__)
     parser.add_argument("--sets", type=int, default=1000)
     arguments = parser.parse_args()
-    # What it refuses is counted beside; here each set counts.
+    # Refused sets are counted in another column; here each set counts.
     vars(estimation)["representativeness"] = lambda sample, seed: None
     np.random.seed(0)  # noqa: NPY002 - what judgy draws from
     settings = [(30, True), (100, True), (60, False), (200, False)]

@@ -216,7 +216,7 @@ def _scores(
         return list(given.values())
     method = _scorer(scorer, option)
     level = method.input_level(scorer_options(scorer or DEFAULT_SCORER, option).get("level"))
-    # What is wrong with the column or a log is said before hours of work.
+    # An error in the column or a log is reported before hours of work.
     chosen_column(pipeline.scores_of(method, (), ()), column)
     logs = {}
     for place, one in enumerate(files):

@@ -81,7 +81,7 @@ def score_nothing_when_predicting() -> None:
     def computed(self: Any, *args: Any) -> Any:
         if not (self._has_metric("bypass") and _is_ours(self.config.process_results)):
             return original(self, *args)
-        # What 0.4.13 writes into the result, and `kinds.is_predicted_only` reads.
+        # As 0.4.13 writes it into the result, and `kinds.is_predicted_only` reads it.
         self.config.metric_list = [{"metric": "bypass"}]
         return None
 
