@@ -272,11 +272,11 @@ def _layout_of_text(head: Sequence[str]) -> Layout | None:
 
 
 def _rows_of_lines(layout: Layout, lines: Iterable[str], name: str, n_before: int, begins: list[str]) -> Iterator[Line]:
-    above: dict[int, tuple[int, str]] = {}
     parted: list[int] = []
-    rows = layout.rows(_noted(lines, above)) if layout.rows is not None else iter(())
+    lines = [*lines] if layout.may_have_chats else lines
+    rows = layout.rows(lines) if layout.rows is not None else iter(())
     n_rows = 0
-    for number, value in _by_chat(rows, above, parted) if layout.may_have_chats else rows:
+    for number, value in _by_chat(rows, lines, parted) if isinstance(lines, list) else rows:
         n_rows += 1
         yield Line(f"{name}:{number + n_before}", dict(value))
     if not n_rows:
@@ -290,22 +290,7 @@ def _rows_of_lines(layout: Layout, lines: Iterable[str], name: str, n_before: in
     ]
 
 
-def _noted(lines: Iterable[str], above: dict[int, tuple[int, str]]) -> Iterator[str]:
-    """Yield the lines; `above` gets, by the number of a line, how many blank ones are above it, and the line above these."""
-    n_blank, last = 0, ""
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            n_blank += 1
-        else:
-            if n_blank or _DIVIDER.search(last):
-                above[number] = n_blank, last
-            n_blank, last = 0, line.strip()
-        yield line
-
-
-def _by_chat(
-    rows: Iterable[tuple[int, Any]], above: dict[int, tuple[int, str]], parted: list[int]
-) -> Iterator[tuple[int, Any]]:
+def _by_chat(rows: Iterable[tuple[int, Any]], lines: Sequence[str], parted: list[int]) -> Iterator[tuple[int, Any]]:
     """Yield the rows of a text that may have several chats, with that of the heading above, such as `### Conversation 2`.
 
     `parted` gets the first row of the text's first speaker that is below a rule, or below more blank lines than most.
@@ -314,16 +299,16 @@ def _by_chat(
     spaces: list[int] = []
     first: dict[int, int] = {}
     for number, row in rows:
-        n_blank, line = above.get(number, (0, ""))
-        for one in [one for one in above if one <= number]:
-            del above[one]
+        above = number - 1
+        while above and not lines[above - 1].strip():
+            above -= 1
         field = "text" if "text" in row else "content"
         text, speaker = _DIVIDER.sub("", row[field]), row.get("speaker", row.get("role"))
-        divider = _DIVIDER.search(line)
+        divider = _DIVIDER.search(lines[above - 1].strip()) if above else None
         if divider is not None and divider[1]:
             chat = divider[1]
         elif opener is not None:
-            spaces.append(n_blank if divider is None else _MAX_BLANK)
+            spaces.append(number - 1 - above if divider is None else _MAX_BLANK)
             if speaker == opener:
                 first.setdefault(spaces[-1], number)
         if text or speaker != "heading":

@@ -266,9 +266,11 @@ USUAL = Fields()
 
 
 def at(value: Any, path: str) -> Any:
-    """Return the value at a path of names and dots, or at the first of several that has one, `a | b.c`; None if none has."""
+    """Return the value at a name or a path of names and dots, or at the first of several that has one, `a | b.c`; or None."""
     if " | " in path:
         return next((found for one in path.split(" | ") if (found := at(value, one)) or found == 0), None)
+    if isinstance(value, Mapping) and path in value:
+        return value[path]
     for name in path.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
@@ -477,7 +479,7 @@ def _speaker(value: Mapping[str, Any], where: str, fields: Fields) -> tuple[str 
         if name in value and (is_so := _BOOLEANS.get(str(value[name]).strip().lower())) is not None:
             return (USER if is_so is of_user else ASSISTANT), True
     if fields.speaker is not None:
-        given = name_in(value.get(fields.speaker, at(value, fields.speaker)))
+        given = name_in(at(value, fields.speaker))
         given = str(given) if isinstance(given, int) else given
         is_named = given is not None or fields.speaker in value
         return (None if given is None else check_text(given, f"{where}: {fields.speaker}").strip() or None), is_named
@@ -574,7 +576,7 @@ def name_in(value: Any) -> Any:
 
 def _text(value: Mapping[str, Any], where: str, left_out: Counter[str], fields: Fields) -> str | None:
     if fields.text is not None:
-        return _content(value.get(fields.text, at(value, fields.text)), f"{where}: {fields.text}", left_out)
+        return _content(at(value, fields.text), f"{where}: {fields.text}", left_out)
     names = [name for name in _TEXT_FIELDS if name in value]
     if not names:
         if value.get("refusal") or value.keys() & _CALLS or isinstance(value.get("audio"), Mapping):

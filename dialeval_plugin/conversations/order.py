@@ -105,12 +105,14 @@ def _stamp(message: object) -> Any:
     return f"{date} {time}" if isinstance(date, str) and isinstance(time, str) else _first(message, _TIMES)
 
 
-def _other_time(messages: Sequence[object]) -> list[str]:
-    """Return the only field of unusual name that has a date, or seconds since 1970, in all messages; [] without one."""
+def _stamps(messages: Sequence[object]) -> list[Any]:
+    """Return the times of messages, or what is in the only other field that has a date in all of them; or None for each."""
+    if _stamp(messages[0]) is not None:
+        return [*map(_stamp, messages)]
     first = messages[0] if isinstance(messages[0], Mapping) else {}
     names = (name for name, one in first.items() if is_date(one) and not _NOT_OF_A_MESSAGE.search(name))
     found = [name for name in names if all(isinstance(one, Mapping) and is_date(one.get(name)) for one in messages)]
-    return found if len(found) == 1 else []
+    return [_first(one, found if len(found) == 1 else ()) for one in messages]
 
 
 def is_date(value: object) -> bool:
@@ -207,8 +209,7 @@ def _ordered(messages: Sequence[object], where: str, order: Order | None) -> lis
                 f"{where}: its messages are not in the order of their numbers ({name!r}), some of which recur. {advice}"
             )
         return sorted(listed, key=lambda place: values[place])
-    names = _other_time(messages) if _stamp(messages[0]) is None else None
-    stamps: list[Any] = [None] if names == [] else [_stamp(one) if names is None else _first(one, names) for one in messages]
+    stamps = _stamps(messages)
     times: list[Any] = [*map(_time, stamps)]
     if None in times and None not in (clocks := [*map(_of_clock, stamps)]):
         n_days = itertools.accumulate((after < before - 12 * 3600 for before, after in itertools.pairwise(clocks)), initial=0)

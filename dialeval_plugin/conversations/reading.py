@@ -90,7 +90,7 @@ def read_rows(
                 gather(layout.name, message, message, line)
         elif layout is not None:
             yield from _conversations_of(row, line, layout, reading, reading.name(number))
-        elif is_table or "context" in row.value or "response" in row.value or "context" in options.columns:
+        elif "context" in row.value or "response" in row.value or "context" in options.columns:
             yield response_of(row, line, number, reading, is_table=is_table, is_wanted=is_wanted)
         else:
             reading.refuse(_unknown(row))
@@ -180,7 +180,7 @@ def _renamed(line: Line, columns: Mapping[str, str], known: Mapping[str, Any] | 
     own = {"id": line.value["id"]} if "id" in line.value and "id" not in (*columns, *columns.values()) else {}
     if not theirs and not columns.keys() - {"speaker", "text"}:
         return line
-    return Line(line.where, {**own, **{ours: line.value.get(name, at(line.value, name)) for ours, name in theirs.items()}})
+    return Line(line.where, {**own, **{ours: at(line.value, name) for ours, name in theirs.items()}})
 
 
 def _of_table(line: Line, columns: Mapping[str, str]) -> Line:
@@ -307,11 +307,11 @@ def _in_order(
     it repeats; `may_lack_answer` asks whether another field of its row has the last answer.
     """
     messages, id = logged.messages, str(logged.id)
-    options, fields = reading.options, logged.fields
-    fields = Fields(options.columns.get("speaker") or fields.speaker, options.columns.get("text") or fields.text)
+    options = reading.options
+    fields = Fields(options.columns.get("speaker"), options.columns.get("text"))
     for ours in options.columns.keys() & {"speaker", "text"} if messages else ():
         name = options.columns[ours]
-        if not any(isinstance(one, Mapping) and (one.get(name) is not None or at(one, name) is not None) for one in messages):
+        if not any(at(one, name) is not None for one in messages):
             leave = "" if options.columns.keys() & set(WHOLE) else f", or name their list too (messages=NAME,{ours}={name})"
             raise InputError(
                 f"{sources[0]}: conversation {id!r}: no message of it, as the layout {layout!r} reads it, has a field "
@@ -394,10 +394,8 @@ class _Packed(NamedTuple):
         return dict(zip(self.names, self.values, strict=True))
 
 
-@functools.lru_cache(maxsize=1024)
-def _names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return one shared object for equal tuples."""
-    return names
+_names: Callable[[tuple[str, ...]], tuple[str, ...]] = functools.lru_cache(maxsize=1024)(tuple)
+"""One shared object for equal tuples."""
 
 
 def _grouped(
@@ -526,23 +524,19 @@ def _unknown(row: Line) -> InputError:
         what = "a piece of a streamed answer" if "chunk" in str(row.value.get("object")) else "an answer without its request"
         advice = 'Log both: {"request": {"messages": [...]}, "response": {...}}, with the whole answer.'
         return InputError(f"{row.where}: is {what}, and nothing says what was asked. {advice}")
-    known = ", ".join(map(repr, list(row.value)[:12])) or "nothing"
-    likely = likely_table(row.value)
-    if likely:
-        who = (
-            " Add speaker=NAME if another field says who speaks."
-            if re.search(r"\btext=", likely) and "speaker=" not in likely
-            else ""
-        )
-        return InputError(
-            f"{row.where}: is no conversation of a known layout; it has {known}. It may be read by {likely}.{who}"
-        )
-    return InputError(
-        f"{row.where}: is no conversation of a known layout; it has {known}. Say what its fields are by --columns: "
-        "messages=NAME of a whole conversation; context=NAME,response=NAME of a response; "
-        "conversation=NAME,speaker=NAME,text=NAME of a message. Or name its layout by --layout, or write each conversation as "
-        '{"messages": [{"role": "user", "content": "..."}, ...]}.'
+    if not row.value:
+        return InputError(f"{row.where}: has no value in any column. Leave it out, of a data frame by dropna(how='all').")
+    advice = (
+        "Say what its fields are by --columns: messages=NAME of a whole conversation; context=NAME,response=NAME of a "
+        "response; conversation=NAME,speaker=NAME,text=NAME of a message. Or name its layout by --layout, or write each "
+        'conversation as {"messages": [{"role": "user", "content": "..."}, ...]}.'
     )
+    if likely := likely_table(row.value):
+        is_without_speaker = re.search(r"\btext=", likely) and "speaker=" not in likely
+        who = " Add speaker=NAME if another field says who speaks." if is_without_speaker else ""
+        advice = f"It may be read by {likely}.{who}"
+    known = ", ".join(map(repr, list(row.value)[:12]))
+    return InputError(f"{row.where}: is no conversation of a known layout; it has {known}. {advice}")
 
 
 def examples_from(

@@ -282,7 +282,7 @@ def kept_fields(message: object, row: Mapping[str, Any], reading: Reading) -> Ke
     if not reading.options.keep:
         return ()
     own = message if isinstance(message, Mapping) else {}
-    values = {name: row.get(name, at(row, name)) if own.get(name) is None else own[name] for name in reading.options.keep}
+    values = {name: at(row, name) if own.get(name) is None else own[name] for name in reading.options.keep}
     values = {name: value for name, value in values.items() if value is not None}
     reading.fields_present.update(values)
     return tuple(

@@ -17,6 +17,7 @@ from .layouts.layout import ANSWERS, AS_IT_SHOULD_BE, PYTHON_LIST, listed, messa
 from .messages import (
     ASSISTANT,
     OWN_TAG,
+    PREFIX,
     SYSTEM,
     TEXTLESS,
     USER,
@@ -33,13 +34,12 @@ from .messages import (
     tag_of,
     turn_of,
 )
-from .record import Reading, ReadingOptions, id_text, kept_fields
+from .record import Reading, id_text, kept_fields
 
 OF_AN_EXAMPLE = ("context", "response", "id", "references", "facts")
 """Fields of such a row."""
 QUESTIONS = ("question", "query", "instruction", "prompt", "input", "user_input", "user", "request")
 """Fields next to a response that may be what was said before it."""
-_TAG = re.compile(r"(User|System):(?: |$)")
 
 
 def response_of(
@@ -57,7 +57,15 @@ def response_of(
     """
     options = reading.options
     may_be_cells = is_table or bool(options.columns)
-    value = _fields(row, line, options, may_be_cells=may_be_cells)
+    value, is_renamed = row.value, row is not line
+    given: dict[str, object] = {"turns": options.choice, "branches": options.branches, "order": options.order}
+    given["columns"] = options.columns if options.columns and not is_renamed else None
+    if unused := next((name for name, one in given.items() if one is not None), None):
+        raise InputError(f"{row.where}: is one response with its context, where --{unused} has no meaning. Leave it out.")
+    if not is_renamed:
+        _check_response(row)
+    if may_be_cells:
+        value = {"context": (), "response": "", **{name: value[name] for name in OF_AN_EXAMPLE if name in value}}
     own = value.get("id")
     id = str(number) if own is None or (isinstance(own, str) and not own) else id_text(own, f"{row.where}: id")
     if (other := reading.places.other(id, row.where)) is not None:
@@ -99,16 +107,12 @@ def response_of(
     return Example(id, context, response, references, facts, origin=origin)
 
 
-def _fields(row: Line, line: Line, options: ReadingOptions, *, may_be_cells: bool) -> Mapping[str, Any]:
-    """Return the fields of the response, of a table without unknown columns."""
-    value, is_renamed = row.value, row is not line
-    given: dict[str, object] = {"turns": options.choice, "branches": options.branches, "order": options.order}
-    given["columns"] = options.columns if options.columns and not is_renamed else None
-    if unused := next((name for name, one in given.items() if one is not None), None):
-        raise InputError(f"{row.where}: is one response with its context, where --{unused} has no meaning. Leave it out.")
-    questions = [] if is_renamed else [name for name in value if name in QUESTIONS or name.endswith("history")]
+def _check_response(row: Line) -> None:
+    """Raise an error for a row that may have its response, or what was said before it, in another field."""
+    value = row.value
+    questions = [name for name in value if name in QUESTIONS or name.endswith("history")]
     texts = [name for name in ANSWERS if isinstance(value.get(name), str) and " " in value[name]]
-    answer = "response" if is_renamed or "response" in value else next(iter(texts), None)
+    answer = "response" if "response" in value else next(iter(texts), None)
     if questions and answer:
         others = f",facts=context, or by --columns context=context,response={answer}" if "context" in value else ""
         raise InputError(
@@ -118,18 +122,6 @@ def _fields(row: Line, line: Line, options: ReadingOptions, *, may_be_cells: boo
     if "context" in value and answer not in ("response", None):
         advice = f"If it is {answer!r}, say so by --columns context=context,response={answer}."
         raise InputError(f"{row.where}: has no 'response'. {advice}")
-    if not may_be_cells:
-        return value
-    if not line.value:
-        raise InputError(f"{row.where}: has no value in any column. Leave it out, of a data frame by dropna(how='all').")
-    if not (is_renamed or "context" in value or "response" in value):
-        likely = f" They may be read by {option}." if (option := likely_table(value)) else ""
-        raise InputError(
-            f"{row.where}: has the columns {', '.join(map(repr, value))}.{likely} Say which is which by --columns: "
-            "context and response of a table with a response a row; conversation, speaker and text, with a message a row; "
-            "messages, with a conversation a row."
-        )
-    return {"context": (), "response": "", **{name: value[name] for name in OF_AN_EXAMPLE if name in value}}
 
 
 def likely_table(value: Mapping[str, Any]) -> str:
@@ -216,10 +208,10 @@ def context_and_response(
 
 
 def _untagged(value: object, left_out: Counter[str]) -> object:
-    if not isinstance(value, str) or (match := _TAG.match(value.strip())) is None:
+    if not isinstance(value, str) or (match := PREFIX.match(value)) is None:
         return value
     left_out["speaker tag"] += 1
-    return value.strip()[match.end() :].strip()
+    return value[match.end() :].strip()
 
 
 _NOT_SAID = f"{AS_IT_SHOULD_BE}|correct|chosen|rejected|system"

@@ -180,7 +180,7 @@ REQUESTS: dict[str, Writer] = {
         "$ai_input": chat(turns[:-1]), "$ai_output_choices": chat(turns[-1:])}}],
     "datadog": lambda turns, id: [
         {"id": id, "meta": {"input": {"messages": chat(turns[:-1])}, "output": {"messages": chat(turns[-1:])}}}],
-    "alpaca": lambda turns, id: [{"id": id, "instruction": turns[-2][1], "input": "", "output": turns[-1][1],
+    "question-answer of Alpaca": lambda turns, id: [{"id": id, "instruction": turns[-2][1], "input": "", "output": turns[-1][1],
                                   "history": [list(pair) for pair in pairs(turns[:-2])]}],
     "exchange of LiteLLM": lambda turns, id: [{"id": id, "messages": chat(turns[:-1]), "response": choices(turns)}],
 }  # fmt: skip
@@ -198,15 +198,15 @@ CONVERSATIONS: dict[str, Writer] = {
     "openai-items": lambda turns, id: [{"id": id, "first_id": "2", "data": chat(turns)[::-1]}],
     "tau-bench": lambda turns, id: [{"task_id": id, "reward": 1.0, "traj": chat(turns)}],
     "messages of Azure": lambda turns, id: [{"id": id, "conversation": {"messages": chat(turns)}}],
-    "gemini": lambda turns, id: [{"id": id, "contents": [
+    "other-name of Gemini's requests": lambda turns, id: [{"id": id, "contents": [
         {"role": "model" if role == "assistant" else role, "parts": [{"text": text}]} for role, text in turns]}],
     "inspect": lambda turns, id: [
         {"id": id, "epoch": 1, "input": turns[0][1], "messages": chat(turns), "output": choices(turns)}],
     "mt-bench": mt_bench,
     "arena-hard": lambda turns, id: [{"uid": id, "messages": [
         {"role": role, "content": {"answer": text} if role == "assistant" else text} for role, text in turns]}],
-    "deepeval": lambda turns, id: [{"conversationalTestCases": [{"id": id, "turns": chat(turns)}]}],
-    "ragas": lambda turns, id: [{"id": id, "user_input": lang(turns)}],
+    "messages of deepeval": lambda turns, id: [{"conversationalTestCases": [{"id": id, "turns": chat(turns)}]}],
+    "other-name of ragas": lambda turns, id: [{"id": id, "user_input": lang(turns)}],
     "multiwoz": lambda turns, id: [{id: {"goal": {}, "log": [{"text": text, "metadata": {}} for _, text in turns]}}],
     "exchanges of DialogStudio": lambda turns, id: [{id: {"log": [
         {"user utterance": asked, "system response": said, "dialog history": ""} for asked, said in pairs(turns)]}}],

@@ -320,7 +320,7 @@ def test_an_address_may_be_one_that_cannot_be_reached() -> None:
 
 def test_frames_whose_columns_are_not_known_apart_are_refused() -> None:
     frame = pandas.DataFrame([["a", "user", "Hi."]])
-    assert "has the columns '0', '1', '2'" in refusal(dialeval_plugin.examples_from, frame)
+    assert "it has '0', '1', '2'" in refusal(dialeval_plugin.examples_from, frame)
     frame.columns = pandas.Index(["conversation", "text", "text"])
     assert refusal(dialeval_plugin.examples_from, frame) == "table: the column 'text' occurs twice. Rename one."
 

@@ -24,6 +24,7 @@ OASST = {"message_tree_id": "t", "tree_state": "ready", "prompt": {
                 "message_id": "4", "parent_id": "3", "role": "assistant", "text": LATER, "replies": []}]}]}]}}  # fmt: skip
 
 FOUR_TURNS = {
+    "multi-if": {"key": "c", **{f"turn_{n // 2 + 1}_{('prompt', 'response')[n % 2]}": text for n, (_, text) in enumerate(TEA)}},
     "ultrachat, messages": {"prompt": FIRST, "prompt_id": "p", "messages": CHAT},
     "wildchat": {"conversation_hash": "c", "model": "m", "conversation": CHAT, "turn": 2, "language": "English"},
     "multiwoz 2.1, a dialogue": {"goal": {}, "log": [{"text": text, "metadata": {}} for _, text in TEA]},
@@ -40,18 +41,20 @@ FOUR_TURNS = {
 }  # fmt: skip
 BY_NAME = {
     "ultrachat": ("ultrachat", {"id": "c", "data": [text for _, text in TEA]}, [(TEA, [1, 3])]),
-    "alpaca": ("alpaca", {"instruction": FIRST, "input": "", "output": SAID}, [(TEA[:2], [1])]),
+    "alpaca": ("question-answer", {"instruction": FIRST, "input": "", "output": SAID}, [(TEA[:2], [1])]),
     "alpaca with input": (
-        "alpaca", {"instruction": "Answer.", "input": FIRST, "output": SAID},
+        "question-answer", {"instruction": "Answer.", "input": FIRST, "output": SAID},
         [([("user", f"Answer.\n\n{FIRST}"), ("assistant", SAID)], [1])],
     ),
     "alpaca with history": (
-        "alpaca", {"instruction": MORE, "input": "", "output": LATER, "system": "", "history": [[FIRST, SAID]]}, [(TEA, [3])],
+        "question-answer", {"instruction": MORE, "input": "", "output": LATER, "system": "", "history": [[FIRST, SAID]]},
+        [(TEA, [3])],
     ),
     "dolly": (
-        "dolly", {"instruction": FIRST, "context": "Tea is a plant.", "response": SAID, "category": "qa"}, [(TEA[:2], [1])],
+        "question-answer", {"instruction": FIRST, "context": "Tea is a plant.", "response": SAID, "category": "qa"},
+        [(TEA[:2], [1])],
     ),
-    "open-orca": ("open-orca", {"id": "c", "system_prompt": "", "question": FIRST, "response": SAID}, [(TEA[:2], [1])]),
+    "open-orca": ("question-answer", {"id": "c", "system_prompt": "", "question": FIRST, "response": SAID}, [(TEA[:2], [1])]),
     "prompt and completion": ("question-answer", {"prompt": FIRST, "completion": SAID}, [(TEA[:2], [1])]),
     "question and answer": ("question-answer", {"question": FIRST, "answer": SAID, "source": "s"}, [(TEA[:2], [1])]),
     "kto of texts": ("question-answer", {"prompt": FIRST, "completion": SAID, "label": True}, [(TEA[:2], [1])]),
@@ -295,5 +298,5 @@ def test_parlai_text(tmp_path):
 def test_rows_of_alpaca_with_a_history_are_no_published_corpus(tmp_path):
     path = tmp_path / "rows.json"
     path.write_text(json.dumps([{"instruction": MORE, "input": "", "output": LATER, "history": [[FIRST, SAID]]}]))
-    with pytest.raises(InputError, match="--layout alpaca"):
+    with pytest.raises(InputError, match="--layout question-answer"):
         list(Source(str(path)).items("turn"))

@@ -54,10 +54,10 @@ READ_BY_NAME = {
     "lm-eval, messages in a list": ("lm-eval-samples", sample(arguments([json.dumps([ASKED])]))),
     "lm-eval, ChatML": ("lm-eval-samples", sample(arguments(CHATML))),
     "lm-eval, Llama": ("lm-eval-samples", sample(arguments(LLAMA))),
-    "ragas": ("ragas", RAGAS),
-    "deepeval": ("deepeval", DEEPEVAL),
-    "deepeval, run": ("deepeval", {"testCases": [{"name": "t", "input": FIRST, "actualOutput": SAID}]}),
-    "alpaca-eval": ("alpaca", {"instruction": FIRST, "output": SAID, "generator": "m", "dataset": "d"}),
+    "ragas": ("question-answer", RAGAS),
+    "deepeval": ("question-answer", DEEPEVAL),
+    "deepeval, run": ("question-answer", {"testCases": [{"name": "t", "input": FIRST, "actualOutput": SAID}]}),
+    "alpaca-eval": ("question-answer", {"instruction": FIRST, "output": SAID, "generator": "m", "dataset": "d"}),
 }
 
 

@@ -713,6 +713,9 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         "is read as a message of the layout 'gemini-cli', which other rows do not have. Read all rows alike by --layout "
         "gemini-cli, or by --columns speaker=NAME,text=NAME.",
     ),
+    "columns in the order of the alphabet": (
+        [{"assistant_1": LIKE, "assistant_2": BREW, "user_1": TEA, "user_2": HOW}], "Read it by --layout numbered-turns",
+    ),
     "a log of calls": ([{"log": [{"input": "tea.py", "output": "ok"}]}], "is no conversation of a known layout; it has 'log'."),
     "who said one of the messages": (
         chat(said("user", TEA), {"text": LIKE}),
@@ -1207,7 +1210,7 @@ def test_usual_names_take_nothing_from_a_table_that_is_read_as_it_is(tmp_path: P
     (path := tmp_path / "log.csv").write_text(f'ID,role,content\n7,user,{TEA}\n8,assistant,"{LIKE}"\n', encoding="utf-8")
     assert [placed.item.id for placed in Source(str(path)).items("turn")] == ["log_00000:2"]
     path.write_text(f'Question,Response,Context\n{TEA},"{LIKE}",none\n', encoding="utf-8")
-    assert "has the columns 'Question', 'Response', 'Context'" in refusal(Source(str(path)).read, "turn")
+    assert "it has 'Question', 'Response', 'Context'" in refusal(Source(str(path)).read, "turn")
 
 
 def test_a_passage_with_a_question_and_an_answer_is_no_context_without_a_response(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ UNDER_A_HEAD = {"wechat-text", "discord-text"}
 """Layouts in which the line above a text has its speaker."""
 BY_PEOPLE = {"topical-chat", "blended-skill-talk", "dailydialog", "empathetic-dialogues", "soda"}
 """Layouts of people who talk, among whom no assistant is; and those of one question: what they hold is no such conversation."""
-OF_ONE_QUESTION = {"dispreferred", "question-answer", "dolly", "open-orca"}
+OF_ONE_QUESTION = {"dispreferred"}
 _MARKUP = re.compile(r"[<\[◁]\S|^\w+:|^analysis|^null$|^>|^-{3,}$")
 SAID = TEXTS.filter(lambda text: bool(text) and not _MARKUP.search(text))
 """Without the markup of a prompt, a tool, Markdown or aider, and WhatsApp's word for a picture, which are no speech."""
@@ -112,8 +112,8 @@ def test_a_request_or_a_row_of_a_data_set_is_read_back(name: str, tmp_path_facto
     layout = find({}, name.partition(" ")[0])
     assert layout is not None
     path = tmp_path_factory.mktemp("logs") / ("chat.txt" if layout.rows else "chat.jsonl")
-    asks = any(one.open_question for one in (*datasets.LAYOUTS, *evals.LAYOUTS, *traces.LAYOUTS) if one.name == layout.name)
-    options = ReadingOptions(layout=layout.name if asks and name != "ragas" else None)
+    asks = any(one.open_question for one in LAYOUTS if one.name == layout.name)
+    options = ReadingOptions(layout=layout.name if asks else None)
 
     @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
     @given(exchanges(), st.from_regex(r"[a-z][a-z0-9-]{3,12}", fullmatch=True))

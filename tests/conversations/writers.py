@@ -309,7 +309,7 @@ WRITERS: dict[str, Writer] = {
     "character-ai of its first version": lambda turns, id: {"histories": [{"id": id, "msgs": [{"text": text,
         "src": {"is_human": role == "user"}, "is_alternative": False} for role, text in spoken(turns)]}]},
     "message-tree": message_tree,
-    "chatbot-ui": lambda turns, id: {"version": 4, "history": [{"id": id, "name": "Tea", "messages": [{"role": role,
+    "messages of Chatbot UI": lambda turns, id: {"version": 4, "history": [{"id": id, "name": "Tea", "messages": [{"role": role,
         "content": text} for role, text in spoken(turns)], "prompt": "Be kind."}], "folders": []},
     "lm-studio": lm_studio,
     "sillytavern": lambda turns, id: [{"user_name": "Ann", "character_name": "Seraphina", "chat_metadata": {}},
@@ -369,7 +369,8 @@ WRITERS: dict[str, Writer] = {
         {"is_inbound": role == "user", "text": text, "body": f"<p>{text}</p>"} for role, text in spoken(turns)]},
     "tawk": lambda turns, id: {"id": id, "chat": {"messages": [{"sender": {"t": side}, "type": "msg", "msg": text}
         for side, text in _by_role(turns, user="v", assistant="a", tool="s")]}},
-    "hume": lambda turns, id: {"id": id, "events_page": [{"role": role, "type": f"{role}_MESSAGE", "message_text": text}
+    "other-name of Hume": lambda turns, id: {"id": id, "events_page": [
+        {"role": role, "type": f"{role}_MESSAGE", "message_text": text}
         for role, text in _by_role(turns, system="SYSTEM", user="USER", assistant="AGENT")]},
     "genesys": lambda turns, id: {"conversationId": id, "transcripts": [{"phrases": [{"text": text, "participantPurpose": side}
         for side, text in _by_role(turns, user="external", assistant="internal")]}]},
@@ -474,7 +475,7 @@ WRITERS: dict[str, Writer] = {
         "content": text} for role, text in _by_role(turns, user="user", assistant="agent", tool="tool_call_invocation")]},
     "retell without tools": lambda turns, id: {"call_id": id, "transcript_object": [{"role": role, "content": text,
         "words": []} for role, text in _by_role(turns, user="user", assistant="agent")]},
-    "vapi": lambda turns, id: {"id": id, "artifact": {"messages": [{"role": role, "message": text}
+    "other-name of Vapi": lambda turns, id: {"id": id, "artifact": {"messages": [{"role": role, "message": text}
         for role, text in _by_role(turns, user="user", assistant="bot", system="system", tool="tool_call_result")]}},
     "intercom": intercom,
     "zendesk": lambda turns, id: {"ticket": {"id": id, "requester_id": 1}, "comments": [{"id": n,

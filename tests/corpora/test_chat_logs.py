@@ -465,9 +465,10 @@ def test_wrong_tables(tmp_path: Path) -> None:
         "or say which fields they are by --columns context=NAME,response=NAME."
     )
     assert refusal(read_items, write(tmp_path / "y.csv", "asked,answer\nHi.,Ho.\n")) == (
-        f"{tmp_path / 'y.csv'}:2: has the columns 'asked', 'answer'. Say which is which by --columns: "
-        "context and response of a table with a response a row; conversation, speaker and text, with a message a row; "
-        "messages, with a conversation a row."
+        f"{tmp_path / 'y.csv'}:2: is no conversation of a known layout; it has 'asked', 'answer'. Say what its fields are by "
+        "--columns: messages=NAME of a whole conversation; context=NAME,response=NAME of a response; "
+        "conversation=NAME,speaker=NAME,text=NAME of a message. Or name its layout by --layout, or write each conversation as "
+        '{"messages": [{"role": "user", "content": "..."}, ...]}.'
     )
     assert refusal(Source(str(path), ReadingOptions(columns={"context": "question", "response": "answr"})).read, "turn") == (
         f"{path}:2: has no column 'answr', which is to be 'response'. There are: question, answer."

@@ -5,10 +5,9 @@ A layout that leaves a question open, for example which of two answers to score,
 
 from __future__ import annotations
 
-import functools
 import re
 from collections import UserDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -194,7 +193,7 @@ def find(value: Value, name: str | None = None, *, is_message: bool = False) -> 
     if name is None:
         found = next((layout for layout in _possible(value, is_message=is_message) if layout.fits(value)), None)
         if not is_message and (found is None or found.is_of_any_product):
-            return _of_rows(value) or _of_lists(value) or found or _of_each(value, LAYOUTS)
+            return _of_rows(value) or _of_lists(value) or found or _of_each(value)
         return found
     named = [layout for layout in LAYOUTS if layout.name == name]
     if not named:
@@ -235,55 +234,56 @@ def _of_lists(value: Value, layouts: Iterable[Layout] = ()) -> Layout | None:
     if name is not None and (own := listed(value[name])) and (is_message(own[0]) or not isinstance(own[0], Mapping)):
         return None
 
-    def layout_of(one: Any) -> Layout | None:
-        if not isinstance(one, Mapping) or is_message(one):
-            return None
-        layout = next((layout for layout in layouts if layout.fits(one)), None) or find(one)
-        return None if layout is None or layout.message else layout
-
     within = [value, *(one for one in value.values() if isinstance(one, Mapping))]
     lists = [one[name] for one in within for name in _LISTS if isinstance(one.get(name), list) and one[name]]
-    found = [(layout, one) for one in lists if (layout := layout_of(one[0]))]
+    return _of_several([(None, one) for of_list in lists if _of_one(of_list[0], layouts) for one in of_list], layouts)
+
+
+def _of_one(value: Any, layouts: Iterable[Layout]) -> Layout | None:
+    """Return the layout of an object that is a conversation; None for any other, such as a message."""
+    if not isinstance(value, Mapping) or is_message(value):
+        return None
+    layout = next((layout for layout in layouts if layout.fits(value)), None) or find(value)
+    return None if layout is None or layout.message else layout
+
+
+def _of_several(conversations: Sequence[tuple[object, Any]], layouts: Iterable[Layout]) -> Layout | None:
+    """Return the layout of an object that has these conversations, each with its id or None; None without any."""
+    found = [layout for _, one in conversations if (layout := _of_one(one, layouts))]
     if not found:
         return None
-    question = next((layout.open_question for layout, _ in found if layout.open_question), "")
+    question = next((layout.open_question for layout in found if layout.open_question), "")
 
     def read(value: Value) -> Iterator[Logged]:
-        for one in (one for _, of_list in found for one in of_list):
-            layout = layout_of(one)
+        for id, one in conversations:
+            layout = _of_one(one, layouts)
             if layout is None or layout.open_question not in ("", question):
                 raise InputError("has a list of conversations, of which one is none. Write each conversation a row of its own.")
-            yield from layout.logged(one)
+            yield from (logged._replace(id=id if logged.id is None else logged.id) for logged in layout.logged(one))
 
-    return replace(found[0][0], read=read, open_question=question, joined_by="", is_of_any_product=False)
+    return replace(found[0], read=read, open_question=question, joined_by="", is_of_any_product=False)
 
 
 _LISTS = (
     "data", "conversations", "samples", "chats", "dialogues", "items", "rows", "results", "simulations", "sessions", "threads",
     "chat", "chat-sessions", "list", "histories", "conversationHistoryRecords", "request_states", "testCases",
     "conversationalTestCases", "paragraphs", "tabs", "train", "dev", "valid", "validation", "test", "calls", "tickets", "users",
-    "contacts",
+    "contacts", "history",
 )  # fmt: skip
 """Names of lists of conversations; a list of another name may have several answers to one request."""
 
 
-def _of_each(value: Value, layouts: Iterable[Layout]) -> Layout | None:
+def _of_each(value: Value, layouts: Iterable[Layout] = ()) -> Layout | None:
     """Return the layout of conversations by their ids, which are no usual names, in an object or in the only one it has."""
     objects = [one for one in value.values() if isinstance(one, Mapping)]
     for by_id in (value, *objects) if len(objects) == 1 else (value,):
-        first = _whole(next(iter(by_id.values()), None))
         others = (re.search(AS_IT_SHOULD_BE, str(name), re.IGNORECASE) for name in by_id)
-        if not isinstance(first, Mapping) or by_id.keys() & _OF_ANSWERS or any(others):
+        if by_id.keys() & _OF_ANSWERS or any(others):
             continue
-        layout = next((one for one in layouts if one.message is None and one.rows is None and one.fits(first)), None)
-        if layout and all(isinstance(one, Mapping) and layout.fits(one) for one in map(_whole, by_id.values())):
-            return replace(layout, read=functools.partial(_read_each, layout, by_id))
+        conversations = [(id, _whole(one)) for id, one in by_id.items()]
+        if all(_of_one(one, layouts) for _, one in conversations):
+            return _of_several(conversations, layouts)
     return None
-
-
-def _read_each(layout: Layout, by_id: Value, value: Value) -> Iterator[Logged]:
-    for id, one in by_id.items():
-        yield from (logged._replace(id=id if logged.id is None else logged.id) for logged in layout.logged(_whole(one)))
 
 
 def _whole(value: Any) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, Fields
+from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER
 
 from .layout import CONVERSATION_IDS, Layout, Value, as_message, has, plain, said
 
@@ -81,7 +81,7 @@ LAYOUTS = [
            or (value["type"] in _OF_GEMINI and has(value, "id", "timestamp", "content") and not value.keys() & _NOT_OF_GEMINI)),
     plain("adk", "sessions of Google's Agent Development Kit", "events | session.events", "author", "content", id="session.id",
           each=said("author", "content.parts", {USER: USER}, otherwise=ASSISTANT, timestamp="timestamp")),
-    plain("haystack", "messages of Haystack", "messages", "_role", "_content", fields=Fields("_role", "_content")),
+    plain("haystack", "messages of Haystack", "messages", "_role", "_content", each=said("_role", "_content")),
     Layout("pydantic-ai", "messages of Pydantic AI", "kind parts[part_kind]",
            # Parts that nobody says are thoughts, or calls of tools and their results.
            message=lambda value: [as_message(_PYDANTIC_AI.get(part["part_kind"], "tool"), part.get("content"))

@@ -17,7 +17,6 @@ from typing import Any
 from dialeval_plugin.conversations.messages import (
     ASSISTANT,
     USER,
-    Fields,
     alternating,
     at,
     is_message,
@@ -38,7 +37,6 @@ from .layout import (
     answered,
     as_message,
     ask_who,
-    earlier,
     elements,
     exchange,
     flat,
@@ -49,7 +47,6 @@ from .layout import (
     messages_of,
     plain,
     said,
-    texts,
 )
 from .messengers import transcript_rows
 
@@ -147,8 +144,11 @@ _OF_CHATS = (
 )  # fmt: skip
 """Field names of a question and of its answer."""
 _OF_TASKS = (("instruction", "prompt", "input", "request"),
-             ("completion", "output", "model_answer", "model_output", "prediction", "generation"))  # fmt: skip
+             ("completion", "output", "model_answer", "model_output", "prediction", "generation", "actual_output",
+              "actualOutput"))  # fmt: skip
 """Field names of what may be a task and its solution instead."""
+_WITH_PASSAGES = {"instruction", "actual_output", "actualOutput"}
+"""Fields of Alpaca, Dolly and deepeval, next to which a context is what the question is about."""
 _OF_USERS, _OF_PARTNERS = ("user", "customer", "patient"), ("assistant", "bot", "ai", "chatbot", "agent", "doctor")
 """Field names of two speakers, which hold texts only where there is one of each."""
 
@@ -166,7 +166,9 @@ def _fields_of_exchange(value: Value) -> tuple[str, str | None]:
     answers = answers or [name for name in _OF_PARTNERS if isinstance(value.get(name), str)]
     if answers and set(answers) <= set(_OF_PARTNERS):
         questions += [name for name in _OF_USERS if isinstance(value.get(name), str)]
-    if len(questions) != 1 or len(answers) > 1 or "context" in value:
+    if "instruction" in questions and "input" in questions:
+        questions.remove("input")  # the second part of Alpaca's question
+    if len(questions) != 1 or len(answers) > 1 or ("context" in value and not _WITH_PASSAGES & value.keys()):
         raise LookupError
     return questions[0], answers[0] if answers else None
 
@@ -181,6 +183,16 @@ def _is_row_of_chat(value: Value) -> bool:
     return not is_other and bool(_fields_of_exchange(value)) and _conversation_id(value) is not None
 
 
+def _earlier(value: Value) -> list[Any]:
+    """Return the messages before a question, which rows have in a field called `history` or `chat_history`, for example."""
+    name = next((name for name in value if isinstance(name, str) and name.lower().endswith("history") and value[name]), None)
+    if name is None:
+        return []
+    if (messages := listed(value[name]) or (marked(value[name]) if isinstance(value[name], str) else None)) is None:
+        raise InputError(f"has a {name!r} that is no list. Write what was said before as a list of messages.")
+    return messages_of(messages, USER) or []
+
+
 def _question_answer(value: Value) -> list[Logged]:
     question, answer = _fields_of_exchange(value)
     if answer is None:
@@ -190,13 +202,14 @@ def _question_answer(value: Value) -> list[Logged]:
             f"has nothing in {question!r}. If each row is a message of one of two speakers, call the column of their "
             "conversation 'conversation_id', and leave --layout out"
         )
-    before = earlier(value)
-    (logged,) = exchange(value[question], value[answer], id_of(value))
+    before = _earlier(value)
+    parts = [value[question], value.get("input") if question == "instruction" else None]
+    (logged,) = exchange("\n\n".join(filter(None, parts)), value[answer], id_of(value))
     return [logged._replace(messages=[*before, *logged.messages], n_history=len(before) + logged.n_history)]
 
 
 def _both_messages(value: Value) -> list[Value]:
-    if earlier(value):
+    if _earlier(value):
         raise InputError("has what was said before next to a question. Read each row alone by --layout question-answer")
     question, answer = _fields_of_exchange(value)
     place = {"conversation": _conversation_id(value), **place_of(value)}
@@ -229,16 +242,21 @@ def _is_list_of(value: object, kind: type) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(one, kind) for one in value)
 
 
-_NUMBERED = re.compile(r"([a-z]+)[ _-]?(\d+)", re.IGNORECASE)
+_NUMBERED = re.compile(r"([a-z]+)[ _-]?(\d+)(?:[ _-]([a-z]+))?")
 _TURNS = ("turn", "utterance", "message")
 
 
 def _numbered(value: Value) -> list[tuple[int, str, Any]]:
-    """Return number, name and text of fields such as `user_1`, `a1` and `turn_1`, in the order of the numbers."""
-    matches = ((_NUMBERED.fullmatch(name), one) for name, one in value.items())
-    turns = [(int(match[2]), match[1].lower(), one) for match, one in matches if match]
-    known = {*_TURNS}.union(*_HALVES)
-    return sorted((turn for turn in turns if turn[1] in known or is_role(turn[1])), key=lambda turn: turn[0])
+    """Return number, name and text of fields such as `user_1`, `a1` and `turn_1_prompt`, in the order of the numbers."""
+    known, found = {*_TURNS}.union(*_HALVES), []
+    for field, text in value.items():
+        name, number, half = match.groups() if (match := _NUMBERED.fullmatch(field.lower())) else ("", "0", None)
+        if half is not None:
+            sides = zip((USER, ASSISTANT), _HALVES, strict=True)
+            name = next((side for side, names in sides if name in _TURNS and half in names), "")
+        if name in known or is_role(name):
+            found.append((int(number), name, text))
+    return sorted(found, key=lambda turn: turn[0])
 
 
 def _has_numbered_turns(value: Value) -> bool:
@@ -253,7 +271,8 @@ def _has_numbered(value: Value) -> bool:
     roles = [(speaker_of(role), number) for number, role, _ in _numbered(value)]
     if len(roles) > 1 and all(is_message(one) for _, _, one in _numbered(value)):
         return True
-    return {(USER, 1), (ASSISTANT, 1)} <= set(roles) and len(roles) == len(set(roles))
+    # Names in the order of the alphabet do not say who begins.
+    return roles.index((USER, 1)) < roles.index((ASSISTANT, 1)) and len(roles) == len(set(roles))
 
 
 def _blended(value: Value) -> list[Any]:
@@ -399,7 +418,7 @@ LAYOUTS = [
                           for one in zip(elements(value["speakers"]), elements(value["dialogue"]), strict=True)],
            open_question=ask_who()),
     Layout("parlai-conversations", "conversations that ParlAI saves", lambda value: _is_list_of(value["dialog"][:1], list),
-           messages_at("dialog", fields=Fields("id", "text"), each=elements)),
+           messages_at("dialog", each=lambda pair: list(map(said("id", "text"), elements(pair))))),
     Layout("parlai", "ParlAI's text", "parlai[]", messages_at("parlai"), rows=_parlai_lines,
         open_question="is ParlAI's text, where people and models speak alike. Read it by --layout parlai: labels are scored"),
     Layout("acute", "pairs of dialogues for ParlAI's ACUTE-Eval", "dialogue_dicts[]", _acute,
@@ -415,15 +434,14 @@ LAYOUTS = [
            lambda value: bool(_of_halves(value)), _of_halves),
     Layout("marked-text", "texts with marks of who speaks: templates of chats, Baize, Guanaco, HH-RLHF",
            lambda value: _marked(value) is not None, lambda value: _marked(value) or []),
-    texts("dolly", "Dolly", "instruction", "response", "context"),
-    texts("alpaca", "Alpaca", "instruction", "output", more="input"),
-    texts("open-orca", "OpenOrca", "question", "response", "system_prompt"),
     Layout("numbered", "columns user_1, assistant_1, user_2, ...", _has_numbered,
            lambda value: [one if isinstance(one, Mapping) else as_message(role, one)
                           for _, role, one in _numbered(value) if one]),
     Layout("numbered-turns", "columns turn_1, turn_2, ..., or q1, a1, q2, ...",
            _has_numbered_turns,
-           lambda value: alternating(text for _, _, text in _numbered(value) if text), open_question=_WITHOUT_SPEAKERS),
+           lambda value: alternating(
+               text for _, _, text in sorted(_numbered(value), key=lambda turn: (turn[0], turn[1] in _HALVES[1])) if text),
+           open_question=_WITHOUT_SPEAKERS),
 ]  # fmt: skip
 LAST = [
     Layout("exchange-rows", "a question with its answer a row, with the id of their conversation",
@@ -434,7 +452,8 @@ LAST = [
         open_question="has a question and an answer that are texts, and the id of a conversation. Read rows of the same id as "
         "one conversation by --layout exchange-rows, or each alone by --layout question-answer"),
     Layout(
-        "question-answer", "a question and an answer that are texts", lambda value: _fields_of_exchange(value)[1] is not None,
+        "question-answer", "a question and an answer that are texts, as of Alpaca, Dolly, ragas or deepeval",
+        lambda value: _fields_of_exchange(value)[1] is not None,
         _question_answer,
         open_question="has a question and an answer that are texts. Read it by --layout question-answer, or say which fields "
         "they are by --columns context=NAME,response=NAME"),

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dialeval_plugin.conversations.messages import alternating, at
 from dialeval_plugin.core.errors import InputError
 
-from .layout import Layout, Logged, Value, elements, exchange, exchange_at, has, id_of, listed, messages_at, plain, shape, texts
+from .layout import Layout, Logged, Value, elements, exchange, exchange_at, has, listed, messages_at, plain, shape
 
 
 def _lm_eval(value: Value) -> Iterator[Logged]:
@@ -97,10 +97,4 @@ LAYOUTS = [
            lambda state: (exchange(at(state, "request.messages | request.prompt"), one["text"], at(state, "instance.id"))[0]
                           for one in state["result"]["completions"])),
     Layout("opencompass", "predictions of OpenCompass", "origin_prompt prediction", _opencompass),
-    Layout("deepeval", "test cases of deepeval", 'actual_output"" | actualOutput""',
-        lambda value: exchange(value["input"], at(value, "actualOutput | actual_output"), id_of(value)),
-        open_question="has a question and an answer that are texts (test cases of deepeval). Read it by --layout deepeval: the "
-        "actual output is scored after the input"),
-    Layout("ragas", "samples of ragas with several turns", "user_input[]", messages_at("user_input")),
-    texts("ragas", "samples of ragas", "user_input", "response"),
 ]  # fmt: skip

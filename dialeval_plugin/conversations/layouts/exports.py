@@ -297,8 +297,6 @@ LAYOUTS = [
     plain("chatbox", "a session of Chatbox, or messages of UiPath", "messages", "role", "contentParts", each=_chatbox),
     Layout("librechat", "LibreChat's export", "messagesTree[] | messages[isCreatedByUser]", _librechat),
     Layout("llama.cpp", "the export of llama.cpp's web page", "conv{} messages[]", messages_at("messages", id="conv.id")),
-    Layout("chatbot-ui", "Chatbot UI's export", "history[messages]",
-           lambda value: [Logged(elements(one["messages"]), one.get("id")) for one in value["history"]]),
     Layout("text-generation-webui", "a chat of text-generation-webui", "internal[] visible[] | data[] data_visible[]",
            lambda value: [
                one for one in alternating(text for pair in value.get("internal") or value["data"] for text in elements(pair))

@@ -11,10 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from dialeval_plugin.conversations.messages import (
     ASSISTANT,
-    PREFIX,
     USER,
-    USUAL,
-    Fields,
     alternating,
     at,
     is_message,
@@ -42,7 +39,6 @@ class Logged(NamedTuple):
         id: id of the conversation; None if the layout has none.
         n_history: number of first messages that are the request, in which nothing is scored.
         current: id of the last message shown, if messages branch.
-        fields: names of a message's fields, if they are not the usual ones.
         left_out: kind of an object that is no conversation, which is counted and not read.
         answer_id, continues: id of the answer, and that of an earlier one in the file, which was said before.
         once: a key, such as a trace or a question; a second conversation with the same key and turns is left out. None: no key.
@@ -52,7 +48,6 @@ class Logged(NamedTuple):
     id: object = None
     n_history: int = 0
     current: object = None
-    fields: Fields = USUAL
     left_out: str = ""
     once: object = None
     answer_id: object = None
@@ -179,16 +174,14 @@ def elements(value: Any) -> list[Any]:
     return found
 
 
-def logged_in(value: Value, messages: list[Any], id: str = "", fields: Fields = USUAL) -> Logged:
+def logged_in(value: Value, messages: list[Any], id: str = "") -> Logged:
     """Return the conversation of an object, which has its id at the path `id` or in one of the usual fields."""
     own = at(value, id) if id else None
     current = current_of(value) or current_of(next((one for one in value.values() if isinstance(one, Mapping)), {}))
-    return Logged(messages, id_of(value) if own is None else own, current=current, fields=fields)
+    return Logged(messages, id_of(value) if own is None else own, current=current)
 
 
-def messages_at(
-    path: str, *, id: str = "", fields: Fields = USUAL, each: Callable[[Any], Any] | None = None
-) -> Callable[[Value], list[Logged]]:
+def messages_at(path: str, *, id: str = "", each: Callable[[Any], Any] | None = None) -> Callable[[Value], list[Logged]]:
     """Return a reader of one conversation with its messages at `path`, and its id as of `logged_in`.
 
     `each` converts an element of the list to a usual message, or to several.
@@ -199,7 +192,7 @@ def messages_at(
         if each is not None:
             made = map(each, messages)
             messages = [message for one in made for message in (one if isinstance(one, list) else [one])]
-        return [logged_in(value, messages, id, fields)]
+        return [logged_in(value, messages, id)]
 
     return read
 
@@ -318,18 +311,6 @@ def is_pair(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and not is_role(value[0])
 
 
-def earlier(value: Value) -> list[Any]:
-    """Return the messages before a question, which rows have in a field called `history` or `chat_history`, for example."""
-    for name in value:
-        if isinstance(name, str) and name.lower().endswith("history") and value[name]:
-            lines = [PREFIX.match(line) for line in value[name].splitlines()] if isinstance(value[name], str) else []
-            marked = [{"role": one[1], "content": one.string[one.end() :]} for one in lines if one]
-            if (messages := listed(value[name]) or (marked if all(lines) else None)) is None:
-                raise InputError(f"has a {name!r} that is no list. Write what was said before as a list of messages.")
-            return messages_of(messages, USER) or []
-    return []
-
-
 def _held(name: str, value: Any, role: str) -> list[Any] | None:
     """Return the messages that an API's object has under `name`."""
     inner = listed(value)
@@ -417,7 +398,6 @@ def said(
     *,
     otherwise: str | None = None,
     only: tuple[str, Container[Any]] | None = None,
-    note: str = "",
     is_html: bool = False,
     **others: str,
 ) -> Callable[[Value], dict[str, Any]]:
@@ -430,7 +410,6 @@ def said(
         otherwise: role of all that are not among `roles`; None: as they are called.
         only: a path, and what is there in a message that somebody said.
         is_html: whether texts are HTML.
-        note: a field of messages that only colleagues see.
         others: paths of the fields of the usual message, such as its timestamp.
     """
 
@@ -439,8 +418,6 @@ def said(
         name = roles.get(given, otherwise or (str(given) if isinstance(given, int) else given))
         if only is not None and at(message, only[0]) not in only[1]:
             name = "event"
-        elif note and message.get(note):
-            name = "note"
         words = plain_text(words) if is_html and isinstance(words, str) else words
         return as_message(name, words, **{field: at(message, path) for field, path in others.items()})
 
@@ -460,20 +437,3 @@ def answered(question: str, answer: str, **others: str) -> Callable[[Value], lis
 def ask_who(who: str = "each message but the first is scored") -> str:
     """Return the question that a chat between people leaves open."""
     return f"is a chat of people ({{about}}). Read it by --layout {{name}}: {who}"
-
-
-def texts(name: str, about: str, question: str, answer: str, *marks: str, more: str = "") -> Layout:
-    """Return a layout of rows with a question and an answer as texts; `more` is a second part of the question."""
-
-    def read(value: Value) -> list[Logged]:
-        questions = [text for field in (question, more) if field and (text := value.get(field))]
-        before = earlier(value)
-        answered = {"role": ASSISTANT, "content": value[answer]}
-        return [Logged([*before, {"role": USER, "content": "\n\n".join(questions)}, answered], id_of(value), len(before) + 1)]
-
-    return Layout(
-        name=name, about=about, read=read,
-        recognises=f'{question}"" {answer}"" {" ".join(marks)}',
-        open_question="has a question and an answer that are texts ({about}), and such a text may be a task instead of talk. "
-        f"Read it by --layout {{name}}: {answer!r} is scored after {question!r}",
-    )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, Fields, at
+from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, at
 
 from .layout import Layout, Logged, Value, answered, as_message, elements, has, id_of, plain, said
 
@@ -79,7 +79,7 @@ def _livechat(value: Value) -> list[Any]:
 
 def _freshdesk(value: Value) -> list[Any]:
     asked = as_message(USER, value.get("description_text"), timestamp=value.get("created_at"))
-    note = said("incoming", "body_text", {True: USER, False: "agent"}, timestamp="created_at", note="private")
+    note = said("incoming", "body_text", {True: USER, False: "agent"}, timestamp="created_at", internal="private")
     return [asked, *map(note, value["conversations"])]
 
 
@@ -135,20 +135,19 @@ LAYOUTS = [
                conversation="session_id | response.context.conversation_id | request.context.conversation_id")),
     Layout("connect", "transcripts of Amazon Connect's Contact Lens", "Transcript[ParticipantId]", _connect),
     plain("retell", "calls of Retell", "transcript_with_tool_calls | transcript_object", id="call_id"),
-    plain("vapi", "calls of Vapi", "artifact.messages"),
     Layout("intercom", "a conversation of Intercom", "source conversation_parts.conversation_parts[]", _intercom),
     Layout("zendesk", "a ticket of Zendesk with its comments", "comments[author_id,body]", _zendesk),
     Layout("chatwoot", "a conversation of Chatwoot", "message_type content sender created_at",
-           message=said("message_type", "content", _CHATWOOT, timestamp="created_at", note="private")),
+           message=said("message_type", "content", _CHATWOOT, timestamp="created_at", internal="private")),
     Layout("livechat", "a chat of LiveChat", "threads[events] users[id,type]", _livechat),
     plain("freshchat", "a conversation of Freshchat", "messages", "message_parts", "actor_type",
           each=said("actor_type", "message_parts", only=("message_type", {"normal", None}), timestamp="created_time")),
     plain("zendesk-chat", "a chat of Zendesk", "history", "type", "channel",
           each=said("sender_type | name", "msg", {"Trigger": "event"}, only=("type", {"chat.msg"}), timestamp="timestamp")),
-    plain("gorgias", "a ticket of Gorgias", "messages", "from_agent", "body_text", fields=Fields(None, "body_text")),
+    plain("gorgias", "a ticket of Gorgias", "messages", "from_agent", "body_text",
+          each=said("from_agent", "body_text", {True: "agent", False: USER}, public="public", timestamp="sent_datetime")),
     plain("tawk", "a chat of tawk.to", "chat.messages", "sender", "msg",
           each=said("sender.t", "msg", {"v": USER, "a": "agent", "s": "event"}, timestamp="time")),
-    plain("hume", "chats of Hume's voices", "events_page", "role", "message_text", each=said("role", "message_text")),
     Layout("genesys", "transcripts of Genesys Cloud", "transcripts[phrases]",
            lambda value: [Logged(list(map(_phrase, part["phrases"])), value.get("conversationId"))
                           for part in value["transcripts"]]),
@@ -165,7 +164,7 @@ LAYOUTS = [
               timestamp=one.get("createdOn"))),
     Layout("twilio", "text messages of Twilio, one a row", "sid from to body direction", message=_twilio),
     plain("twilio-conversations", "messages of a conversation of Twilio", "messages", "conversation_sid", "author", "body",
-          fields=Fields("author", "body")),
+          each=said("author", "body", index="index", timestamp="date_created")),
     plain("hubspot", "a thread of HubSpot's inbox", "results", "conversationsThreadId", "type",
           each=said("direction", "text", {"INCOMING": USER, "OUTGOING": "agent", None: "event"}, only=("type", {"MESSAGE"}),
               timestamp="createdAt")),
@@ -177,7 +176,8 @@ LAYOUTS = [
           each=said("sender.role", "entryPayload.abstractMessage.staticContent.text", {"EndUser": USER, "Chatbot": ASSISTANT})),
     plain("liveperson", "conversations of LivePerson", "messageRecords", "messageData", id="info.conversationId",
           each=said("sentBy", "messageData.msg.text", {"Consumer": USER, "Agent": "agent"}, timestamp="timeL")),
-    plain("bland", "calls of Bland", "transcripts", "user", "text", id="call_id", fields=Fields("user", "text")),
+    plain("bland", "calls of Bland", "transcripts", "user", "text", id="call_id",
+          each=said("user", "text", timestamp="created_at")),
     Layout("cohere", "requests of Cohere's API, with the answer", "chat_history[] message | chat_history[] text", _cohere),
     Layout("bot-framework", _BOT_FRAMEWORK, message=_activity,
            recognises=lambda value: "channelId" in value and (value["type"] != "message" or has(value.get("from")))),

@@ -23,23 +23,22 @@ _SPANS = (
 )  # fmt: skip
 """Attributes with a request and its answer: OpenTelemetry's new and old, OpenInference's, MLflow's, others', texts."""
 _ASIDE = {"TOOL", "RETRIEVER", "EMBEDDING", "RERANKER", "GUARDRAIL", "EVALUATOR"}
-_SPAN_IDS = ("span_id", "spanId", "context.span_id")
 
 
 def _nested(attributes: Any) -> Any:
     """Return attributes as a tree, split at the dots of names such as `llm.input_messages.0.message.role`; also OTLP lists."""
     if isinstance(attributes, list):  # OTLP: [{"key": ..., "value": {"stringValue": ...}}]
         attributes = {one["key"]: _otlp(one.get("value")) for one in attributes if isinstance(one, Mapping) and "key" in one}
-    tree: dict[str, Any] = {}
+    below: dict[str, dict[str, Any]] = {}
     for path, value in attributes.items() if isinstance(attributes, Mapping) else ():
-        *names, last = str(path).removeprefix("attributes.").split(".")
-        place = tree
-        for name in names:
-            if not isinstance(place.get(name), dict):
-                place[name] = {}
-            place = place[name]
-        place[last] = _nested(value) if isinstance(value, Mapping) else value
-    return _lists(tree)
+        name, _, rest = str(path).removeprefix("attributes.").partition(".")
+        below.setdefault(name, {})[rest] = value
+    tree = {}
+    for name, group in below.items():
+        own = group.pop("", None)
+        group.update(own if isinstance(own, Mapping) else {})
+        tree[name] = _nested(group) if group else own
+    return [tree[name] for name in sorted(tree, key=int)] if tree and all(map(str.isdecimal, tree)) else tree
 
 
 def _otlp(value: Any) -> Any:
@@ -54,15 +53,6 @@ def _otlp(value: Any) -> Any:
     return inner if kind.endswith("Value") else value
 
 
-def _lists(tree: Any) -> Any:
-    """Return the tree with lists in place of objects whose names are the numbers of elements."""
-    if not isinstance(tree, dict):
-        return tree
-    if tree and all(name.isdecimal() for name in tree):
-        return [_lists(tree[name]) for name in sorted(tree, key=int)]
-    return {name: _lists(one) for name, one in tree.items()}
-
-
 def _attributes(value: Value) -> Any:
     return _nested(value.get("attributes", value))
 
@@ -71,16 +61,11 @@ def _messages(value: Any) -> Any:
     """Return messages of OpenInference in the usual form; other values unchanged."""
     if not isinstance(value := parsed_cell(value), list):
         return value
-    messages = [one.get("message", one) if isinstance(one, Mapping) else one for one in map(_nested_message, value)]
+    messages = [at(tree, "message") or tree if (tree := _nested(one)) else one for one in value]
     return [
         {**one, "content": [part.get("message_content", part) for part in one["contents"]]} if "contents" in one else one
         for one in messages
     ]
-
-
-def _nested_message(message: Any) -> Any:
-    is_flat = isinstance(message, Mapping) and any(name.startswith("message.") for name in message)
-    return _nested(message) if is_flat else message
 
 
 def _pair(attributes: Any) -> tuple[Any, Any] | None:
@@ -122,16 +107,14 @@ def _span(value: Value) -> Logged:
         pair = _of_events(event for event in listed(value.get("events")) or [] if isinstance(event, Mapping))
         if not (pair[0] and pair[1]):
             return Logged([], left_out=f"{kind.lower()} span without messages".strip())
-    names = ("context.trace_id", "trace_id", "traceId", "context.span_id", "span_id", "spanId")
-    id = next((id for name in names if (id := value.get(name, at(value, name)))), None)
+    id = at(value, "context.trace_id | trace_id | traceId | context.span_id | span_id | spanId")
     request, answer = pair
     return exchange(request, answer, id if id is not None else id_of(value))[0]._replace(once=("trace", id))
 
 
 def _is_span(value: Value) -> bool:
     """Whether an object is a span of any kind, or has attributes or events with a request and its answer."""
-    has_id = any(name in value or at(value, name) is not None for name in _SPAN_IDS)
-    if has_id and value.keys() & {"attributes", "events"}:
+    if at(value, "span_id | spanId | context.span_id") is not None and value.keys() & {"attributes", "events"}:
         return True
     is_flat = any(str(name).startswith(("attributes.", "gen_ai.", "llm.", "mlflow.", "input.", "output.")) for name in value)
     if (is_flat or isinstance(value.get("attributes"), (Mapping, list))) and _pair(_attributes(value)) is not None:
@@ -181,7 +164,6 @@ def _langgraph(value: Value) -> list[Logged]:
 
 
 LAYOUTS = [
-    plain("gemini", "requests of Gemini's API", "contents"),
     Layout("openai-items", "a page of a conversation of OpenAI's API", read=lambda value: elements(value["data"])[::-1],
            recognises=lambda value: has(value, "first_id") and not any("created_at" in one for one in value["data"]),
            open_question="is {about}, which has no times, and is listed with the newest first unless asked for otherwise. Read "
