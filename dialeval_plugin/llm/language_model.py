@@ -179,7 +179,7 @@ class Pending:
     """An item that waits for the answers of a language model."""
 
     item: Item
-    requests: tuple[Request, ...] | tuple[Continuation, ...] = ()
+    requests: tuple[Any, ...] = ()
     """All `Request` or all `Continuation`; empty if the item already has its row."""
     row: Row = field(default_factory=dict)
     """Columns known already, such as a small model's, or the reason why there is no score."""
@@ -203,7 +203,7 @@ class PromptingScorer(Scorer):
 
     @abstractmethod
     def finish(self, pending: Pending, answers: Sequence[Any]) -> Row:
-        """Return the row of an item from the answer to each of its requests, an `Unscored` if that failed."""
+        """Return the row of an item from the answer to each of its requests: as `Request.read` reads it, or `Unscored`."""
 
     @abstractmethod
     def questions(self) -> Sequence[Question | None]:
@@ -217,18 +217,16 @@ class PromptingScorer(Scorer):
         """Score all items of the window with one call of the model."""
         prepared = self.prepare(items)
         questions = self.questions()
-        answers = iter(self._ask([request for pending in prepared for request in _asking(pending, questions)]))
+        answers = self._answers([request for pending in prepared for request in _asking(pending, questions)])
         return [
             self.finish(pending, [next(answers) for _ in pending.requests]) if pending.requests else pending.row
             for pending in prepared
         ]
 
-    def _ask(self, requests: Sequence[Request | Continuation]) -> Sequence[Any]:
-        if not requests:
-            return ()
-        if isinstance(requests[0], Request):
-            return self.llm.generate(cast("Sequence[Request]", requests))
-        return self.llm.loglikelihood(cast("Sequence[Continuation]", requests))
+    def _answers(self, requests: Sequence[Any]) -> Iterator[Any]:
+        if requests and isinstance(requests[0], Request):
+            return (request.read(answer) for request, answer in zip(requests, self.llm.generate(requests), strict=True))
+        return iter(self.llm.loglikelihood(requests) if requests else ())
 
 
 def judge_of(scorer: Scorer) -> PromptingScorer | None:
@@ -241,5 +239,5 @@ def _asking(pending: Pending, questions: Sequence[Question | None]) -> Iterator[
         if isinstance(request, Request):
             yield replace(request, prompt=AskedPrompt(request.prompt, pending.item, question))
         else:
-            text, continuation = cast("Continuation", request)
+            text, continuation = request
             yield AskedPrompt(text, pending.item, question), continuation

@@ -149,11 +149,11 @@ def test_examples_come_from_the_development_data_with_their_labels(small_zip: Pa
 def test_the_result_does_not_depend_on_the_order_of_the_turns(small_zip: Path) -> None:
     items = [Detected(Detector.distribution(response.response.text), dbdc.counts(response), id) for id, response in turns("yi")]
     shuffled = [tuple(item) for item in items[::2] + items[1::2]]
-    assert isinstance(BREAKDOWNS.value(items, "f1_b_ci_low"), float)
-    assert BREAKDOWNS.value(shuffled, "f1_b_ci_low") == BREAKDOWNS.value(items, "f1_b_ci_low")
+    assert isinstance(BREAKDOWNS.values(items)["f1_b_ci_low"], float)
+    assert BREAKDOWNS.values(shuffled)["f1_b_ci_low"] == BREAKDOWNS.values(items)["f1_b_ci_low"]
     assert BREAKDOWNS.counts(shuffled)[1] == 1
     nothing = [item._replace(distribution=None) for item in items]
-    assert BREAKDOWNS.value(nothing, "accuracy") == "undefined (no annotated turn has an answer)"
+    assert BREAKDOWNS.values(nothing)["accuracy"] == "undefined (no annotated turn has an answer)"
 
 
 def test_unknown_annotations_are_refused(small_zip: Path) -> None:

@@ -133,13 +133,13 @@ def test_accuracies_are_over_the_scored_and_overall_is_the_mean_of_two() -> None
     assert {name: found[f"accuracy_{name}"] for name in expected} == pytest.approx(expected)
     assert (found["n_scored"], found["n_unscored"]) == (9, 1)
     few = [Classified("positive", 1.0, "a"), Classified("adversarial", None, "a")]
-    assert ACCURACIES.value(few, "accuracy_random") == "undefined (none of 0 rows has a value)"
-    assert ACCURACIES.value(few, "accuracy_overall") == "undefined (no row of group 'adversarial' has a value)"
+    assert ACCURACIES.values(few)["accuracy_random"] == "undefined (none of 0 rows has a value)"
+    assert ACCURACIES.values(few)["accuracy_overall"] == "undefined (no row of group 'adversarial' has a value)"
 
 
 def test_intervals_depend_neither_on_order_nor_on_the_hosts_plain_tuples() -> None:
     items = [item._replace(cluster=f"{item.cluster} {number}") for number in range(9) for item in classified()]
-    assert isinstance(ACCURACIES.value(items, "accuracy_overall_ci_low"), float)
+    assert isinstance(ACCURACIES.values(items)["accuracy_overall_ci_low"], float)
     assert ACCURACIES.values(items) == ACCURACIES.values([tuple(item) for item in reversed(items)])
 
 

@@ -243,7 +243,7 @@ def test_an_answer_keeps_its_score_through_filters_and_copies(use_tiny_data: Pat
     for answer in (choice, words):
         for copied in (copy.copy(answer), copy.deepcopy(answer)):
             assert copied == answer
-            assert verdict_of([copied]) == Verdict(60.0)
+            assert verdict_of([copied]) == Verdict(60.0, unit=1.0, is_positive=True)
     assert json.loads(json.dumps([choice, words])) == [list(choice), str(words)]
     assert verdict_of([(-1.0, False)]) is None
 
@@ -253,7 +253,7 @@ def test_documents_are_told_apart_by_their_content(use_tiny_data: Path) -> None:
     lm = DialogueMetricLM(Length())
     documents = [document(text, choices=list(FORMS)) for text in ("Hello.", "Hello there.")]
     first, second = (lm.loglikelihood([request(doc, " Yes")])[0] for doc in documents)
-    assert [verdict_of([answer]) for answer in (first, second)] == [Verdict(6.0, 0.15), Verdict(12.0, 0.3)]
+    assert [verdict_of([answer]) for answer in (first, second)] == [Verdict(6.0, 0.15, unit=0.15), Verdict(12.0, 0.3, unit=0.3)]
 
 
 def test_a_set_of_another_level_says_so_in_the_hosts_table(use_tiny_data: Path) -> None:

@@ -132,7 +132,7 @@ def test_turns_are_joined_by_hand() -> None:
     assert third.scores is None
     assert OPINIONS.counts(opinions()) == (2, 1)
     # A coefficient that has no value says why.
-    assert isinstance(OPINIONS.value(opinions()[:1], "spearman"), Undefined)
+    assert isinstance(OPINIONS.values(opinions()[:1])["spearman"], Undefined)
 
 
 def test_a_turn_without_a_finite_probability_is_unscored(few: Path) -> None:

@@ -193,17 +193,17 @@ def test_mean_and_deviation_are_those_of_the_runs() -> None:
     items = [SeededJudged(runs[seed][place], rating, seed) for place, rating in enumerate(ratings) for seed in runs]
     deviation = statistics.stdev([1.0, 0.8, -1.0])
     expected = {"spearman": 0.8 / 3, "kendall": 2 / 9, "spearman_deviation": deviation, "pearson_deviation": deviation}
-    assert {name: OVER_SEEDS.value(items, name) for name in expected} == pytest.approx(expected)
+    assert {name: OVER_SEEDS.values(items)[name] for name in expected} == pytest.approx(expected)
     assert OVER_SEEDS.counts(items) == (11, 1)
     gathered: Any = [tuple(item) for item in reversed(items)]
-    assert OVER_SEEDS.value(gathered, "spearman") == OVER_SEEDS.value(items, "spearman")
+    assert OVER_SEEDS.values(gathered)["spearman"] == OVER_SEEDS.values(items)["spearman"]
     # A run without a coefficient leaves both undefined, and one run has no deviation.
     items = [SeededJudged(score, rating, seed) for seed, score in ((1, 0.5), (2, 1.0)) for rating in (0.0, 1.0, 2.0)]
     for metric in ("spearman", "spearman_deviation"):
-        assert OVER_SEEDS.value(items, metric) == Undefined("undefined (all 3 scores are 0.5)")
+        assert OVER_SEEDS.values(items)[metric] == Undefined("undefined (all 3 scores are 0.5)")
     one = [SeededJudged(score, score, 1) for score in (0.0, 1.0, 2.0)]
-    assert OVER_SEEDS.value(one, "spearman") == pytest.approx(1.0)
-    assert OVER_SEEDS.value(one, "spearman_deviation") == Undefined("undefined (one run has no deviation)")
+    assert OVER_SEEDS.values(one)["spearman"] == pytest.approx(1.0)
+    assert OVER_SEEDS.values(one)["spearman_deviation"] == Undefined("undefined (one run has no deviation)")
 
 
 def test_hand_picked_examples_are_named_for_every_quality_and_seeds_for_every_random_task() -> None:

@@ -14,7 +14,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
@@ -80,15 +80,6 @@ def recenter(unit: float, cut: float, *, is_positive: bool) -> float:
     return 0.5 + 0.5 * max(0.0, unit - cut) / (1 - cut) if cut < 1 else 0.5
 
 
-class _Judged(NamedTuple):
-    """A scorer's judgement of a document, shared by all of its requests."""
-
-    verdict: Verdict
-    unit: float
-    """The score on [0, 1]; 0 if there is none."""
-    is_positive: bool
-
-
 class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
     """A scorer as an lm-eval model.
 
@@ -133,7 +124,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
             scorer = load_scorer_with_judge(scorer, retyped(options, scorer_factory(scorer)))
         self.scorer = scorer
         self._signature: str | None = None
-        self._judged: dict[Hashable, _Judged] = {}
+        self._verdicts: dict[Hashable, Verdict] = {}
         self._unscored: dict[str, dict[str, str]] = {}
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
@@ -146,37 +137,35 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
         keys = [(request.task_name, _key(request)) for request in requests]
         distinct = {(key, request.idx): answer for key, request, answer in zip(keys, requests, answers, strict=True)}
         n_forms = Counter((key, answer) for (key, _), answer in distinct.items())
-        judged = self._judge(requests, progress=not disable_tqdm)
+        verdicts = self._judge(requests, progress=not disable_tqdm)
         results: list[tuple[float, bool]] = []
-        for request, key, answer, one in zip(requests, keys, answers, judged, strict=True):
+        for request, key, answer, verdict in zip(requests, keys, answers, verdicts, strict=True):
             log_probability, is_likeliest = -math.inf, False
-            if one.verdict.score is not None and answer == OPINION:
+            if verdict.score is not None and answer == OPINION:
                 # The log of 0 would mean that there is no score.
-                log_probability = int(request.doc["n_words"]) * math.log(max(one.unit, sys.float_info.min))
-            elif one.verdict.score is not None:
-                shares = self._shares(one, request)
+                log_probability = int(request.doc["n_words"]) * math.log(max(verdict.unit, sys.float_info.min))
+            elif verdict.score is not None:
+                shares = self._shares(verdict, request)
                 if (share := shares[answer] / n_forms[key, answer]) > 0:
                     log_probability = math.log(share)
                 is_likeliest = answer == max(shares, key=lambda answer: shares[answer])
-            results.append(with_verdict(ScoredLoglikelihood((log_probability, is_likeliest)), one.verdict))
+            results.append(with_verdict(ScoredLoglikelihood((log_probability, is_likeliest)), verdict))
         return results
 
-    def _shares(self, judged: _Judged, request: Instance) -> dict[str, float]:
+    def _shares(self, verdict: Verdict, request: Instance) -> dict[str, float]:
         """Return the probability of each answer; the order of the answers breaks ties."""
-        unit = judged.unit
+        unit = verdict.unit
         if scale := _rating_scale(request):
             return rating_shares(unit, scale)
         if _asks_for_class(request) or _asks_for_breakdown(request):
-            unit = recenter(unit, self._cut, is_positive=judged.is_positive)
+            unit = recenter(unit, self._cut, is_positive=verdict.is_positive)
         return {YES: unit, NO: 1 - unit, POSSIBLE_BREAKDOWN: 0.0}
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """Answer each document with its g or its class as text, or with `unscored` if it has no score."""
-        judged = self._judge(requests, progress=not disable_tqdm)
-        return [
-            with_verdict(ScoredText(_in_words(request, one)), one.verdict)
-            for request, one in zip(requests, judged, strict=True)
-        ]
+        verdicts = self._judge(requests, progress=not disable_tqdm)
+        answered = zip(requests, verdicts, strict=True)
+        return [with_verdict(ScoredText(_in_words(request, verdict)), verdict) for request, verdict in answered]
 
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
         """Raise an error: a scorer judges responses and has no likelihood of a text."""
@@ -210,7 +199,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
         """Return the scorer of an item; None if the item has another level."""
         return self.scorer if level_of(item) == self.scorer.level else None
 
-    def _judge(self, requests: Sequence[Instance], *, progress: bool) -> list[_Judged]:
+    def _judge(self, requests: Sequence[Instance], *, progress: bool) -> list[Verdict]:
         """Score each distinct content once, even if it occurs in many tasks, qualities and runs."""
         items = {_key(request): None if request.doc.get("is_absent", False) else item_of(request.doc) for request in requests}
         n_others = 0
@@ -220,7 +209,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
                 continue
             if (scorer := self.scorer_of(item)) is None:
                 n_others += 1
-            elif (same := score_key(item)) not in self._judged:
+            elif (same := score_key(item)) not in self._verdicts:
                 fresh.setdefault(scorer, {})[same] = item
         if any(map(self._has_no_class, requests)):
             text = "%s: its range has no middle from which a response is positive: documents to classify stay unscored"
@@ -231,62 +220,52 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
         for scorer, own in fresh.items():
             scores = scorer.score(list(own.values()), progress=progress)
             self._signature = str(scores.signature)
-            units = self._to_unit(scores.values)
-            percentiles = scores.columns.get(PERCENTILE, (None,) * len(units))
-            for place, (each, value, unit) in enumerate(zip(own, scores.values, units, strict=True)):
-                missing = scores.unscored.get(place)
-                judged = self._verdict(value, unit, missing.reason.value if missing else None)
-                verdict = judged.verdict._replace(percentile=percentiles[place], out_of_scope=scores.out_of_scope.get(place))
-                self._judged[each] = judged._replace(verdict=verdict)
+            low, high = self.scorer.range
+            if beyond := sum(value is not None and not low <= value <= high for value in scores.values):
+                text = "%s: %d scores lie beyond its range %g to %g and count as its ends where a task asks for a probability"
+                logger.warning(text, self.scorer.name, beyond, low, high)
+            percentiles = scores.columns.get(PERCENTILE, (None,) * len(own))
+            for place, (content, value) in enumerate(zip(own, scores.values, strict=True)):
+                verdict = Verdict(None, unscored=scores.unscored[place].reason.value) if value is None else self._verdict(value)
+                out_of_scope = scores.out_of_scope.get(place)
+                self._verdicts[content] = verdict._replace(percentile=percentiles[place], out_of_scope=out_of_scope)
         results = []
         for request in requests:
-            one = self._judged_or_not(request, items[key := _key(request)])
-            if one.verdict.unscored:
-                self._unscored.setdefault(request.task_name or "", {})[key] = one.verdict.unscored
-            results.append(one)
+            verdict = self._verdict_on(request, items[key := _key(request)])
+            if verdict.unscored:
+                self._unscored.setdefault(request.task_name or "", {})[key] = verdict.unscored
+            results.append(verdict)
         return results
 
-    def _judged_or_not(self, request: Instance, item: Item | None) -> _Judged:
+    def _verdict_on(self, request: Instance, item: Item | None) -> Verdict:
         if item is None:
-            return _without_score()
+            return Verdict(None)
         if self.scorer_of(item) is None:
-            return _without_score(_OTHER_LEVEL[self.scorer.level].value)
-        return _without_score(Reason.NO_VERDICT.value) if self._has_no_class(request) else self._judged[score_key(item)]
+            return Verdict(None, unscored=_OTHER_LEVEL[self.scorer.level].value)
+        if self._has_no_class(request):
+            return Verdict(None, unscored=Reason.NO_VERDICT.value)
+        return self._verdicts[score_key(item)]
 
     def _has_no_class(self, request: Instance) -> bool:
         """Whether a request asks for a class and the scorer has neither a threshold nor a middle of its range."""
         has_rule = self.scorer.positive_from is not None or all(map(math.isfinite, self.scorer.range))
         return not has_rule and (_asks_for_class(request) or _asks_for_breakdown(request))
 
-    def _verdict(self, value: float | None, unit: float | None, unscored: str | None) -> _Judged:
-        if value is None or unit is None:
-            return _without_score(unscored)
+    def _verdict(self, value: float) -> Verdict:
         sign = -1 if self.scorer.orientation == "lower" else 1
-        start = self.scorer.positive_from
+        start, unit = self.scorer.positive_from, self._unit(value)
         is_positive = unit >= self._cut if start is None else sign * value >= sign * start
         share = unit if all(map(math.isfinite, self.scorer.range)) else None
-        return _Judged(Verdict(sign * value, share), unit, is_positive)
+        return Verdict(sign * value, share, unit=unit, is_positive=is_positive)
 
     @property
     def _cut(self) -> float:
         """The scorer's threshold for a positive response, mapped to [0, 1]."""
-        if self.scorer.positive_from is None:
-            return 0.5
-        (cut,) = self._to_unit([self.scorer.positive_from])
-        return 0.5 if cut is None else cut
+        return 0.5 if self.scorer.positive_from is None else self._unit(self.scorer.positive_from)
 
-    def _to_unit(self, values: Sequence[float | None]) -> list[float | None]:
-        low, high = self.scorer.range
-        beyond = sum(value is not None and not low <= value <= high for value in values)
-        if beyond:
-            text = "%s: %d scores lie beyond its range %g to %g and count as its ends where a task asks for a probability"
-            logger.warning(text, self.scorer.name, beyond, low, high)
-        units = [None if value is None else to_unit(value, low, high) for value in values]
-        return [None if unit is None else 1 - unit for unit in units] if self.scorer.orientation == "lower" else units
-
-
-def _without_score(reason: str | None = None) -> _Judged:
-    return _Judged(Verdict(None, None, reason), 0.0, is_positive=False)
+    def _unit(self, value: float) -> float:
+        unit = to_unit(value, *self.scorer.range)
+        return 1 - unit if self.scorer.orientation == "lower" else unit
 
 
 def _is_there(device: str) -> bool:
@@ -318,12 +297,12 @@ def _key(request: Instance) -> str:
     return text_hash(repr(request.doc))
 
 
-def _in_words(request: Instance, judged: _Judged) -> str:
-    if judged.verdict.score is None:
+def _in_words(request: Instance, verdict: Verdict) -> str:
+    if verdict.score is None:
         return "unscored"
     if not _asks_for_class(request):
-        return format_decimal(judged.unit)
-    return (POSITIVE if judged.is_positive else NEGATIVE).capitalize()
+        return format_decimal(verdict.unit)
+    return (POSITIVE if verdict.is_positive else NEGATIVE).capitalize()
 
 
 def _answer(request: Instance) -> str:

@@ -17,10 +17,8 @@ import hashlib
 import importlib
 import inspect
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -147,6 +145,8 @@ def _answer(cache: Any, kind: str, through_cache: Ask, requests: Sequence[Any]) 
 
 
 def _ask_ours(cache: Any, kind: str, through_cache: Ask, requests: Sequence[Any]) -> Sequence[Any]:
+    from lm_eval.api import model as host
+
     from .backend import identity_of
 
     run = current_run()
@@ -154,45 +154,18 @@ def _ask_ours(cache: Any, kind: str, through_cache: Ask, requests: Sequence[Any]
         why = "the model was handed over and has no name to know it by" if run else "the run began without dialeval's names"
         advice = "" if run else " Type `dialeval lm-eval` in place of `lm_eval`, or `dialeval enable` once."
         _warn_once(cache, f"--use_cache has no effect on dialogue tasks: {why}.{advice}")
-        with _rows(cache, None):
+        with replaced(cache.lm, "cache_hook", host.CacheHook(None)):
             return list(getattr(cache.lm, kind)(requests))
     # Everything that an answer depends on except the request.
     identity = f"{identity_of(run.model, run.arguments, cache.lm)}+dialeval_plugin-{__version__}"
-    with _rows(cache, _RowsOfOneModel(cache.dbdict, identity)):
+    key_of_request = host.hash_args
+
+    def key(*request: Any) -> str:
+        return hashlib.sha256(f"{identity}\n{key_of_request(*request)}".encode()).hexdigest()
+
+    # The host makes the keys of its file by this function, also where a model writes into it while it answers.
+    with replaced(host, "hash_args", key):
         return through_cache(requests)
-
-
-@dataclass(frozen=True)
-class _RowsOfOneModel:
-    """The rows of the host's file that belong to one model, as the host reads and writes them."""
-
-    rows: Any
-    identity: str
-
-    def __contains__(self, key: str) -> bool:
-        return self._key(key) in self.rows
-
-    def __getitem__(self, key: str) -> Any:
-        return self.rows[self._key(key)]
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        self.rows[self._key(key)] = value
-
-    def commit(self) -> None:
-        self.rows.commit()
-
-    def _key(self, key: str) -> str:
-        return hashlib.sha256(f"{self.identity}\n{key}".encode()).hexdigest()
-
-
-@contextmanager
-def _rows(cache: Any, rows: _RowsOfOneModel | None) -> Iterator[None]:
-    """Restrict the cache, and the model that writes into it while it answers, to these rows; None for no rows."""
-    from lm_eval.api.model import CacheHook
-
-    with replaced(cache, "dbdict", rows), replaced(cache.lm, "cache_hook", cache.lm.cache_hook):
-        cache.lm.set_cache_hook(CacheHook(None if rows is None else cache))
-        yield
 
 
 def _warn_once(cache: Any, message: str) -> None:

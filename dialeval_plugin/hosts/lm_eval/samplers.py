@@ -128,19 +128,16 @@ class _BM25Sampler(OtherDialogueSampler):
     """Returns the text by which documents are compared."""
     _pool: Sequence[Document] | None = None
     _index: OkapiIndex
-    _rankings: dict[str, list[int]]
 
     def ranking(self, pool: Sequence[Document], eval_doc: Document | None) -> Sequence[int]:
         """Return positions in `pool` by descending similarity; ties keep the order of the file."""
         # A reference to the indexed pool is kept, so that no other object can have its id.
         if pool is not self._pool:
             self._index = OkapiIndex([_words(self.text(doc)) for doc in pool])
-            self._pool, self._rankings = pool, {}
+            self._pool = pool
         query = self.text(eval_doc) if eval_doc is not None else ""
-        if query not in self._rankings:
-            scores = self._index.scores(_words(query))
-            self._rankings[query] = sorted(range(len(pool)), key=lambda index: (-scores[index], index))
-        return self._rankings[query]
+        order: list[int] = np.argsort(-self._index.scores(_words(query)), kind="stable").tolist()
+        return order
 
 
 def _words(text: str) -> list[str]:

@@ -93,10 +93,11 @@ def _is_ours(function: Any) -> bool:
 
 
 @functools.cache
-def build_requests_anew() -> None:
-    """Stop the host, in this process, from taking the requests of our tasks from its cache (`--cache_requests`).
+def watch_requests() -> None:
+    """Let the host, in this process, build the requests of our tasks anew, and our scorer see those of its task before answers.
 
-    The cache's key holds neither a task's options (`--metadata`) nor its data, so old prompts would be sent.
+    The key of the host's cache (`--cache_requests`) holds neither a task's options (`--metadata`) nor its data, so old prompts
+    would be sent. A scorer of the host knows neither its task nor the documents until the model has given every answer.
     """
     task: Any = importlib.import_module("lm_eval.api.task").Task
     original = task.build_all_requests
@@ -107,29 +108,13 @@ def build_requests_anew() -> None:
             text = "%s: --cache_requests has no effect: it would send old prompts after a change of --metadata or of the data"
             logger.warning(text, self.config.task)
             settings["cache_requests"] = False
-        return original(self, **settings)
-
-    task.build_all_requests = built
-
-
-@functools.cache
-def check_requests_before_answers() -> None:
-    """Let our scorer, in this process, see the requests of its task as soon as the host has built them.
-
-    A scorer of the host knows neither its task nor the documents until the model has given every answer.
-    """
-    task: Any = importlib.import_module("lm_eval.api.task").Task
-    original = task.build_all_requests
-
-    @functools.wraps(original)
-    def checked(self: Any, **settings: Any) -> Any:
         requests = original(self, **settings)
-        for scorer in self.scorers:
+        for scorer in getattr(self, "scorers", ()):
             if hasattr(scorer, "check_requests"):
                 scorer.check_requests(requests)
         return requests
 
-    task.build_all_requests = checked
+    task.build_all_requests = built
 
 
 def scorers() -> Any:

@@ -220,9 +220,7 @@ class CriterionJudge(language_model.PromptingScorer):
             if self.mode == "weighted":
                 rating = weighted_rating(dict(zip(self._forms, part, strict=True)), self._ratings)
             else:
-                # The samples of one prompt have the same `read`.
-                read = map(cast("language_model.Request", pending.requests[start]).read, part)
-                rating = sampled_rating(list(read), unparsed=self.unparsed)
+                rating = sampled_rating(part, unparsed=self.unparsed)
             if isinstance(rating, Unscored):
                 return Unscored(rating.reason, f"{name}: {rating.detail}")
             ratings[name] = rating

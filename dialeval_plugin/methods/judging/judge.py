@@ -163,10 +163,9 @@ class PromptedJudge(language_model.PromptingScorer):
         """Return one request per response."""
         return [language_model.Pending(item, (self.prompt.request(cast("Example", item)),)) for item in items]
 
-    def finish(self, pending: language_model.Pending, answers: Sequence[language_model.Text | Unscored]) -> Row:
+    def finish(self, pending: language_model.Pending, answers: Sequence[float | Unscored]) -> Row:
         """Return the answer as a share of the prompt's scale."""
-        (request,) = cast("Sequence[language_model.Request]", pending.requests)
-        rating = request.read(answers[0])
+        (rating,) = answers
         return rating if isinstance(rating, Unscored) else {COLUMN: share_of(rating, self.prompt.scale)}
 
     def questions(self) -> Sequence[language_model.Question]:

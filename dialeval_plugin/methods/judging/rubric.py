@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from typing_extensions import NotRequired, TypedDict
 
@@ -25,7 +25,6 @@ from dialeval_plugin.llm.language_model import (
     Pending,
     PromptingScorer,
     Question,
-    Request,
     require_language_model,
 )
 
@@ -235,11 +234,9 @@ class RubricJudge(PromptingScorer):
 
     def finish(self, pending: Pending, answers: Sequence[Any]) -> Row:
         """Return the answer to each rubric; unscored without one to the first."""
-        requests = cast("Sequence[Request]", pending.requests)
-        answered = [request.read(answer) for request, answer in zip(requests, answers, strict=True)]
-        if isinstance(answered[0], Unscored):
-            return answered[0]
-        values = [None if isinstance(one, Unscored) else one for one in answered]
+        if isinstance(answers[0], Unscored):
+            return answers[0]
+        values = [None if isinstance(one, Unscored) else one for one in answers]
         return dict(zip(self.columns, [*values, *(float(one is None) for one in values[1:])], strict=True))
 
     def questions(self) -> Sequence[Question]:

@@ -196,11 +196,9 @@ class DreScorer(language_model.PromptingScorer):
             for item, row in zip(items, rows, strict=True)
         ]
 
-    def finish(self, pending: language_model.Pending, answers: Sequence[language_model.Text | Unscored]) -> Row:
+    def finish(self, pending: language_model.Pending, answers: Sequence[float | judge.InteriorAnswer | Unscored]) -> Row:
         """Return all columns of a response, or the reason why the variant's own prompt, the last one, gave none."""
-        requests = zip(self.prompts, cast("Sequence[language_model.Request]", pending.requests), answers, strict=True)
-        read = {name: request.read(answer) for name, request, answer in requests}
-        rows_of_prompts = rows_of_answers(self.refinement, pending.row, read)
+        rows_of_prompts = rows_of_answers(self.refinement, pending.row, dict(zip(self.prompts, answers, strict=True)))
         own = rows_of_prompts[self.prompts[-1]]
         if isinstance(own, Unscored):
             return own

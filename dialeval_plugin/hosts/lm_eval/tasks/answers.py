@@ -110,7 +110,7 @@ class DialevalScorer(_host.GenScorer):  # type: ignore[misc]  # the host is not 
                 "Name under contexts the column of the documents that has the turns."
             )
         versions.leave_out_standard_errors()
-        versions.check_requests_before_answers()
+        versions.watch_requests()
         direction = {"higher_is_better": judge.orientation == "higher"}
         metrics = [
             *(cfg.get("metric_list") or ()),

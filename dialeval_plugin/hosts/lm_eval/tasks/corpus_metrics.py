@@ -154,37 +154,28 @@ class CorpusMetrics(Generic[Record]):
             total, scored = len(records), sum(getattr(record, self.score) is not None for record in records)
         return scored, total - scored
 
-    def value(self, items: Sequence[Sequence[Any]], name: str) -> float | Undefined:
-        """Return one metric: an estimate, one of its bounds, `n_scored` or `n_unscored`."""
-        if name in COUNTS:
-            counts = self.counts(items)
-            count = Count(counts[COUNTS.index(name)])
-            count.total = sum(counts)
-            return count
-        bound = next((bound for bound in BOUNDS if name.endswith(bound)), "")
-        estimate = self.estimates(items)[name.removesuffix(bound)]
-        if not isinstance(estimate, Estimate):
-            return estimate
-        value: float | None = getattr(estimate, bound[1:] or "value")
-        if value is not None:
-            return value
+    def values(self, items: Sequence[Sequence[Any]]) -> dict[str, float | Undefined]:
+        """Return every metric by name: estimates, their bounds, `n_scored` and `n_unscored`."""
         records = self.records(items)
         has_score = any(getattr(record, self.score) is not None for record in records)
         why = [] if has_score else [record.unscored for record in records]  # type: ignore[attr-defined]
-        return undefined(estimate.reason, why)
-
-    def values(self, items: Sequence[Sequence[Any]]) -> dict[str, float | Undefined]:
-        """Return every metric by name."""
-        figures = self.estimates(items).items()
-        names = [f"{name}{end}" for name, one in figures for end in ("", *BOUNDS) if not end or isinstance(one, Estimate)]
-        return {name: self.value(items, name) for name in (*names, *COUNTS)}
+        values: dict[str, float | Undefined] = {}
+        for name, figure in self.estimates(records).items():
+            if not isinstance(figure, Estimate):
+                values[name] = figure
+                continue
+            for end, value in zip(("", *BOUNDS), (figure.value, figure.ci_low, figure.ci_high), strict=True):
+                values[name + end] = undefined(figure.reason, why) if value is None else value
+        counts = self.counts(records)
+        for name, number in zip(COUNTS, map(Count, counts), strict=True):
+            values[name], number.total = number, sum(counts)
+        return values
 
     def metric(self, name: str) -> Aggregation:
         """Return the aggregation function of a metric, as named in a task file."""
 
         def aggregate(items: Sequence[Sequence[Any]]) -> float | Undefined:
-            value = self.value(items, name)
-            estimate = None if name in COUNTS else self.estimates(items).get(name)
+            value, estimate = self.values(items)[name], self.estimates(items).get(name)
             if isinstance(value, Undefined):
                 logger.warning("no %s: %s", name, value)
             elif isinstance(estimate, Estimate) and estimate.is_rough:

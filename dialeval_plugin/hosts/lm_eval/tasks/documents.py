@@ -155,6 +155,10 @@ class Verdict(NamedTuple):
     """Percentile among the scores of human responses, in [0, 100]; None if the scorer has no percentile table."""
     out_of_scope: str | None = None
     """Reason why the input is outside the scope of the scorer's model; None if it is inside, or was not checked."""
+    unit: float = 0.0
+    """The score on [0, 1], of which the answers are made."""
+    is_positive: bool = False
+    """Whether the scorer calls the response positive."""
 
 
 class ScoredLoglikelihood(tuple[float, bool]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from lm_eval.api.instance import Instance
 
@@ -23,7 +23,6 @@ from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.hosts.lm_eval.versions import generation_task
 from dialeval_plugin.llm.answers import DryRunLanguageModel
-from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, PromptedJudge, read_interior
 from dialeval_plugin.methods.slide.dre import INTERIOR_VARIANTS, PLAIN, DreScorer, rows_of_answers
 from dialeval_plugin.methods.slide.dre import VARIANTS as DRE_VARIANTS
@@ -99,8 +98,7 @@ def dre_columns(
     rows = []
     for pending in scorer.prepare(examples):
         # A document without the small model's numbers is prompted too: the host has no way to leave it out.
-        requests = pending.requests or (PLAIN.request(cast("Example", pending.item)),) * 2
-        plain, interior = cast("Sequence[Request]", requests)
+        plain, interior = pending.requests or (PLAIN.request(pending.item),) * 2
         rows.append(
             {
                 "prompt": interior.prompt,
@@ -135,7 +133,7 @@ def slide_columns(
     prompts = [pending.requests[0] for pending in judge.prepare(examples)]
     return [
         {
-            "prompt": cast("Request", request).prompt,
+            "prompt": request.prompt,
             **_small_model_columns(row),
             "options": to_json(asdict(scorer.fusion)),
             "signature": str(run_signature(scorer)),

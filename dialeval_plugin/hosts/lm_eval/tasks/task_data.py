@@ -53,7 +53,7 @@ def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
         def from_host(**keywords: Any) -> dict[str, Any]:
             guard_cache()
             note_runs()
-            versions.build_requests_anew()
+            versions.watch_requests()
             versions.leave_out_standard_errors()
             versions.score_nothing_when_predicting()
             # The task file's own description is kept apart from options or model arguments of the same name.
