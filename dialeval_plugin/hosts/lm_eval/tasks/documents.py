@@ -78,15 +78,15 @@ def rater_columns(item: Item, quality: str) -> dict[str, Any]:
     return {"quality": quality, "raters": [float(value) for value in item.ratings.get(quality, ())]}
 
 
-def absent_document(name: str, reading: GEvalReading) -> dict[str, Any]:
-    """Return the placeholder row of a set that is not on this machine: the host cannot build a task without one."""
-    row = document(absent_item(name), rating=0.0, cluster="", midpoint=0.0, reading=reading)
-    return {**row, "is_absent": True}
+def placeholder(name: str) -> dict[str, Any]:
+    """Return the row of a set that is not on this machine: the host cannot build a task without one, and asks about it.
 
-
-def absent_item(name: str) -> Example:
-    """Return the example of a placeholder."""
-    return Example(f"{name} is absent", (), Turn(""))
+    It has the columns that the templates of all tasks name.
+    """
+    item = Example(f"{name} is absent", (), Turn(""))
+    row = document(item, rating=0.0, cluster="", midpoint=0.0, reading="probabilities")
+    prompts = {"prompt": row["question"], "plain_prompt": row["question"], "max_gen_toks": [1, 1]}
+    return {**row, **prompts, "n_words": 1, "is_absent": True}
 
 
 def item_of(document: Mapping[str, Any]) -> Item:

@@ -26,9 +26,9 @@ from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 
 from .corpus_metrics import CorpusMetrics, Undefined, undefined
-from .documents import absent_item, data_sets, item_columns, rater_columns, verdict_of
+from .documents import data_sets, item_columns, rater_columns, verdict_of
 from .ratings import scored_correlations
-from .task_data import n_processes, task_data, unless_absent
+from .task_data import read_set, task_data
 
 logger = logging.getLogger(__name__)
 
@@ -142,8 +142,6 @@ def opinion_dataset(
     context: str = "full",
     rated_quality: str | None = None,
     bot_ratings: str = "left_out",
-    when_absent: str = "fail",
-    group_sets: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Build the data set of a task over one challenge.
 
@@ -152,15 +150,10 @@ def opinion_dataset(
         context: "full" for all turns before a turn, "pair" for the last one.
         rated_quality: the quality to compare with; by default the challenge's score of the dialogue.
         bot_ratings: see `convai.read_convai1`.
-        when_absent: "fail", or "skip" for a task inside a group: the challenge then has one placeholder.
-        group_sets: the group's challenges; at least one must be there.
     """
     check_choice("--metadata", "context", context, get_args(Context))
     read = functools.partial(_read, bot_ratings=bot_ratings)
-    groups: Any = {"when_absent": when_absent, "group_sets": group_sets, "group": "convai_opinion"}
-    dialogues = unless_absent(read, dataset, advice=_FETCH, **groups)
-    if dialogues is None:
-        return data_sets(test=[_absent(dataset)] * n_processes())
+    dialogues = read_set(read, dataset, group="convai_opinion", advice=_FETCH)
     quality = rated_quality or QUALITIES[dataset]
     rows = []
     for dialogue, rating in _rated(dialogues, quality):
@@ -176,7 +169,7 @@ def prompt(doc: Mapping[str, Any]) -> str:
 
 def continuation(doc: Mapping[str, Any]) -> str:
     """Return the judged turn, on a separate line."""
-    return f"\n{(doc['response'] or {}).get('text', '')}"
+    return f"\n{doc['response']['text']}"
 
 
 def process_opinion(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Opinion]:
@@ -225,9 +218,3 @@ def _documents(dialogue: Dialogue, rating: float, context: str) -> list[dict[str
         }
         for place in range(1, len(turns))
     ]
-
-
-def _absent(challenge: str) -> dict[str, Any]:
-    item = absent_item(challenge)
-    numbers = {"turn": 1, "n_turns": 1, "n_words": 1, "rating": 0.0}
-    return {**item_columns(item), **rater_columns(item, ""), "dialogue": challenge, **numbers, "is_absent": True}

@@ -18,9 +18,9 @@ from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.preferences import PreferenceAgreement, cont2cat, ignore_equal, preferences, voting
 
 from .corpus_metrics import BOOTSTRAP, CorpusMetrics, Undefined, undefined
-from .documents import absent_document, data_sets, document
+from .documents import data_sets, document
 from .ratings import judgement, reading_of
-from .task_data import n_processes, task_data, unless_absent
+from .task_data import read_set, task_data
 
 _GET = "Nobody offers them for download: put them into the folder cgdialog_plus of the one that DIALEVAL_DATA_DIR names."
 _STATISTICS: Mapping[str, Callable[..., PreferenceAgreement]] = {
@@ -100,24 +100,16 @@ relevance_voting_spearman, relevance_voting_spearman_ci_low, relevance_voting_sp
 
 
 @task_data()
-def preference_dataset(
-    *, dataset: str, when_absent: str = "fail", group_sets: Sequence[str] = (), literal_log: bool | str = False
-) -> dict[str, Any]:
+def preference_dataset(*, dataset: str, literal_log: bool | str = False) -> dict[str, Any]:
     """Build the data set of a task over the preferences on one corpus.
 
     Args:
         dataset: the corpus: "dream", "esconv" or "msc".
-        when_absent: "fail", or "skip" for a task inside a group: the file then has one placeholder.
-        group_sets: the group's corpora; at least one must be there.
         literal_log: compute g from the log probabilities, as printed by Huynh et al.
     """
     reading = reading_of(literal_log)
-    groups: Any = {"when_absent": when_absent, "group_sets": group_sets, "group": "cgdialog_preference"}
-    dialogues = unless_absent(cgdialog.read_preferences, dataset, advice=_GET, **groups)
-    if dialogues is None:
-        return data_sets(test=[{**absent_document(dataset, reading), "compared": "[]"}] * n_processes())
     rows = []
-    for dialogue in dialogues:
+    for dialogue in read_set(cgdialog.read_preferences, dataset, group="cgdialog_preference", advice=_GET):
         for example in dialogue.examples():
             share = _share_of_points(dialogue, str(example.system))
             row = document(example, rating=share, cluster=dialogue.id, midpoint=0.5, reading=reading)

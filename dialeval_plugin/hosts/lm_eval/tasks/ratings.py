@@ -17,13 +17,13 @@ from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import Correlation, correlations
 
 from .corpus_metrics import CorpusMetrics
-from .documents import Verdict, absent_document, data_sets, document, verdict_of
-from .task_data import n_processes, task_data, unless_absent
+from .documents import Verdict, data_sets, document, verdict_of
+from .task_data import read_set, task_data
 
 logger = logging.getLogger(__name__)
 
 COEFFICIENTS: Mapping[str, str] = {"spearman": "spearman", "pearson": "pearson", "kendall": "kendall_b"}
-_FETCH = "Type `dialeval data fetch dstc10`, or name a folder that has them in DIALEVAL_DATA_DIR."
+FETCH = "Type `dialeval data fetch dstc10`, or name a folder that has them in DIALEVAL_DATA_DIR."
 
 
 class Variant(NamedTuple):
@@ -80,8 +80,6 @@ def dstc10_dataset(
     *,
     dataset: str,
     rated_quality: str | None = None,
-    when_absent: str = "fail",
-    group_sets: Sequence[str] = (),
     literal_log: bool | str = False,
 ) -> dict[str, Any]:
     """Build the data set of a task over one DSTC10 set.
@@ -89,26 +87,14 @@ def dstc10_dataset(
     Args:
         dataset: the set's code, for example "tu".
         rated_quality: the quality to compare with; by default the set's overall quality.
-        when_absent: "fail", or "skip" for a task inside a group: the set then has one placeholder, no score and no part in the
-            group's mean.
-        group_sets: codes of the group's sets; at least one must be there.
         literal_log: compute g from the log probabilities, as printed in the paper.
     """
     reading = reading_of(literal_log)
-    items = read_unless_absent(dataset, when_absent=when_absent, group_sets=group_sets)
-    if items is None:
-        return data_sets(test=[absent_document(dataset, reading)] * n_processes())
+    items = read_set(dstc10.read, dataset, group="dstc10_dialog", advice=FETCH)
     entry = dstc10.find_set(dataset)
     quality = rated_quality or dstc10.overall_quality(items, entry)
     # The published scale is the overall quality's; for any other quality the scale is taken from its ratings.
     return data_sets(test=_documents(items, quality, entry.scale if quality == entry.overall else None, reading))
-
-
-def read_unless_absent(
-    dataset: str, *, when_absent: str, group_sets: Sequence[str], group: str = "dstc10_dialog"
-) -> list[Item] | None:
-    """Read a DSTC10 set, or return None if it is not on this machine and its group may leave it out."""
-    return unless_absent(dstc10.read, dataset, when_absent=when_absent, group_sets=group_sets, group=group, advice=_FETCH)
 
 
 @task_data()

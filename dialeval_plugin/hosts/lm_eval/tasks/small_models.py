@@ -30,8 +30,8 @@ from dialeval_plugin.methods.slide.fusion import Fusion, FusionReading, Refineme
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 
 from . import documents
-from .ratings import RATINGS, Judged, Variant, rated_items, read_unless_absent
-from .task_data import n_processes, task_data
+from .ratings import FETCH, RATINGS, Judged, Variant, rated_items
+from .task_data import read_set, task_data
 
 HOST_MODEL_PLACEHOLDER = DryRunLanguageModel(identity="host")
 """Placeholder for the model under test, which the host runs and records."""
@@ -52,8 +52,6 @@ def set_documents(
     *,
     dataset: str,
     rated_quality: str | None = None,
-    when_absent: str = "fail",
-    group_sets: Sequence[str] = (),
     **options: Any,
 ) -> dict[str, Any]:
     """Build the data set of a task over a turn-level DSTC10 set, or over the embedded corpus.
@@ -63,23 +61,25 @@ def set_documents(
         columns: makes the task's own columns from examples and options, one dictionary per example.
         dataset: the set's code, for example "tu"; "mini" for the embedded corpus' test split, with ratings by construction.
         rated_quality: see `dstc10_dataset`.
-        when_absent: see `dstc10_dataset`.
-        group_sets: see `dstc10_dataset`.
         **options: options of the method.
     """
     items: Sequence[Item] | None
     if dataset == "mini":
         items, quality = mini.read_examples(split="test"), mini.QUALITY
     else:
-        items = read_unless_absent(dataset, when_absent=when_absent, group_sets=group_sets, group=task)
-        if items is None:
-            return _placeholder(dataset)
+        items = read_set(dstc10.read, dataset, group=task, advice=FETCH)
         if not all(isinstance(item, Example) for item in items):
             raise InputError(f"{task}: the set {dataset!r} holds whole dialogues, not responses. Use a turn-level set.")
         quality = rated_quality or dstc10.overall_quality(items, dstc10.find_set(dataset))
     rated = rated_items(items, quality)
     rows = [
-        _row(item, quality, rating=rating, cluster=context_key(item), is_absent=False, **own)
+        {
+            **dict.fromkeys(_COLUMNS),
+            **documents.item_columns(item),
+            **documents.rater_columns(item, quality),
+            **{"rating": rating, "cluster": context_key(item), "is_absent": False},
+            **own,
+        }
         for (item, rating), own in zip(rated, columns([item for item, _ in rated], **options), strict=True)
     ]
     return documents.data_sets(test=rows)
@@ -270,16 +270,3 @@ def _small_model_row(doc: Mapping[str, Any]) -> Row:
     if doc["slm_unscored"] is None:
         return {name: doc[name] for name in _NUMBERS}
     return Unscored(Reason(doc["slm_unscored"]), doc["slm_detail"])
-
-
-def _row(item: Item, quality: str, **own: Any) -> dict[str, Any]:
-    return {**dict.fromkeys(_COLUMNS), **documents.item_columns(item), **documents.rater_columns(item, quality), **own}
-
-
-def _placeholder(dialogue_set: str) -> dict[str, Any]:
-    """Return the document of an absent set: the host cannot build a task without one, and sends a request for it."""
-    empty = documents.absent_item(dialogue_set)
-    text = PLAIN.render(empty)
-    columns = {"prompt": text, "plain_prompt": text, "max_gen_toks": [PLAIN.max_tokens] * 2}
-    row = _row(empty, "", rating=0.0, is_absent=True, **columns)
-    return documents.data_sets(test=[row] * n_processes())

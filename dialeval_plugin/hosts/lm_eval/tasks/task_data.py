@@ -20,6 +20,8 @@ from dialeval_plugin.core.options import check_names
 from dialeval_plugin.hosts.lm_eval import versions
 from dialeval_plugin.hosts.lm_eval.run import current_run, guard_cache, note_runs
 
+from .documents import data_sets, placeholder
+
 logger = logging.getLogger(__name__)
 
 Build: TypeAlias = Callable[..., dict[str, Any]]
@@ -29,8 +31,6 @@ _MODULES = ("ratings", "fed", "preference", "opinions", "classification", "break
 DESCRIPTION = "dialeval"
 """Key in a task's metadata for its method, data set, level, quality, kind and direction, and names of its data."""
 _HOSTS = ("version", "config_source")
-_OF_GROUPS = ("when_absent", "group_sets")
-"""Options for task groups; users cannot set them even if a task file does not."""
 _known: set[str] = set()
 
 
@@ -42,6 +42,9 @@ def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
     know, from the model's arguments: such a name is an error only if it resembles an option and no imported model takes it.
     A model's argument that the task takes has an effect, as the host does not tell them apart, and is reported.
     `others` are functions to which the function passes its keywords.
+
+    The files of groups give their tasks `when_absent="skip"` and `group_sets`: then a set that is not on this machine has one
+    placeholder, no score and no part in the group's mean, if at least one of the group's sets is there.
     """
 
     def decorate(build: Build) -> Build:
@@ -50,7 +53,7 @@ def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
         _known.update(takes)
 
         @functools.wraps(build)
-        def from_host(**keywords: Any) -> dict[str, Any]:
+        def from_host(*, when_absent: str = "fail", group_sets: Sequence[str] = (), **keywords: Any) -> dict[str, Any]:
             guard_cache()
             note_runs()
             versions.watch_requests()
@@ -59,7 +62,12 @@ def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
             # The task file's own description is kept apart from options or model arguments of the same name.
             of_task: dict[str, Any] = keywords.pop(DESCRIPTION, {})
             _check(keywords, takes.difference(of_task))
-            return build(**{name: value for name, value in {**keywords, **of_task}.items() if name in takes})
+            try:
+                return build(**{name: value for name, value in {**keywords, **of_task}.items() if name in takes})
+            except AbsentSet as absent:
+                if when_absent != "skip":
+                    raise
+                return _left_out(absent, group_sets)
 
         return from_host
 
@@ -85,7 +93,7 @@ def _check(keywords: Mapping[str, Any], takes: set[str]) -> None:
     if not others:
         return
     # A value given by the task file is not an option for users either.
-    for_users = sorted(takes.difference(keywords.keys() - typed if typed else (), _OF_GROUPS))
+    for_users = sorted(takes.difference(keywords.keys() - typed if typed else ()))
     check_names(f"{task}: --metadata", [name for name in others if name not in _known], for_users)
     text = "%s: --metadata names %s, which this task does not take. It takes: %s."
     logger.warning(text, task, ", ".join(others), ", ".join(for_users) or "none")
@@ -101,31 +109,36 @@ def _arguments_of_models() -> set[str]:
     return {name for one in classes for name in inspect.signature(one).parameters}
 
 
-def unless_absent(
-    read: Callable[[str], Set], dataset: str, *, when_absent: str, group_sets: Sequence[str], group: str, advice: str
-) -> Set | None:
-    """Read a set, or return None if it is not on this machine and its group may leave it out.
+class AbsentSet(MissingPrerequisite):
+    """A set that is not on this machine, which its group may leave out."""
 
-    It may be left out if `when_absent` is "skip" and at least one of `group_sets` is there. `advice` says how to get a set.
-    """
+    def __init__(self, problem: str, is_there: Callable[[str], bool], dataset: str, group: str, advice: str) -> None:
+        super().__init__(problem)
+        self.is_there, self.dataset, self.group, self.advice = is_there, dataset, group, advice
+
+
+def read_set(read: Callable[[str], Set], dataset: str, *, group: str, advice: str) -> Set:
+    """Read a set, which its group may leave out if it is not on this machine; `advice` says how to get it."""
+
+    def is_there(name: str) -> bool:
+        with contextlib.suppress(MissingPrerequisite):
+            read(name)
+            return True
+        return False
+
     try:
         return read(dataset)
     except MissingPrerequisite as error:
-        if when_absent != "skip":
-            raise
-        for name in group_sets:
-            with contextlib.suppress(MissingPrerequisite):
-                read(name)
-                break
-        else:
-            raise MissingPrerequisite(
-                f"{group}: none of the group's sets ({', '.join(group_sets)}) is on this machine. {advice} "
-                f"The first that was looked for: {error}"
-            ) from error
-        logger.warning("%s_%s: left out of the group and of its mean: %s", group, dataset, error)
-        return None
+        raise AbsentSet(str(error), is_there, dataset, group, advice) from error
 
 
-def n_processes() -> int:
-    """Return the number of placeholders that an absent set needs: the host fails if a process gets no document."""
-    return max(1, int(os.environ.get("WORLD_SIZE", "1")))
+def _left_out(absent: AbsentSet, group_sets: Sequence[str]) -> dict[str, Any]:
+    """Return the data set of a set that its group leaves out; `MissingPrerequisite` if none of the group's sets is there."""
+    if not any(map(absent.is_there, group_sets)):
+        raise MissingPrerequisite(
+            f"{absent.group}: none of the group's sets ({', '.join(group_sets)}) is on this machine. {absent.advice} "
+            f"The first that was looked for: {absent}"
+        ) from absent
+    logger.warning("%s_%s: left out of the group and of its mean: %s", absent.group, absent.dataset, absent)
+    # One for each process: the host fails if a process gets no document.
+    return data_sets(test=[placeholder(absent.dataset)] * max(1, int(os.environ.get("WORLD_SIZE", "1"))))
