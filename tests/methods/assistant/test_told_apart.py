@@ -6,6 +6,7 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.core.scorer import Scorer, Scores
 from dialeval_plugin.methods.assistant.spoiling import LEFT_OPEN
 
 QUESTION = "What should I pack for a week of hiking in Norway in September?"
@@ -30,11 +31,18 @@ SPOILED = {
 }
 
 
-@pytest.mark.parametrize("model", ["assistant", "assistant-open"])
-def test_a_spoiled_answer_has_its_own_defect_and_no_other(model: str) -> None:
+@pytest.fixture(scope="module", params=["assistant", "assistant-open"])
+def scorer(request: pytest.FixtureRequest) -> Scorer:
+    return load_scorer("assistant", model=request.param, device="cpu")
+
+
+def scores(scorer: Scorer, *answers: str) -> Scores:
+    return scorer.score([Example.from_texts([QUESTION], text, id=str(place)) for place, text in enumerate(answers)])
+
+
+def test_a_spoiled_answer_has_its_own_defect_and_no_other(scorer: Scorer) -> None:
     """An English refusal was said to be in another language with .97, an answer that is cut off to be gibberish with .93."""
-    items = [Example.from_texts([QUESTION], text, id=name) for name, text in SPOILED.items()]
-    columns = load_scorer("assistant", model=model, device="cpu").score(items).columns
+    columns = scores(scorer, *SPOILED.values()).columns
     found = {
         name: {other for other in LEFT_OPEN if (columns[other][place] or 0) >= 0.5 and other not in LEFT_OPEN[name]}
         for place, name in enumerate(SPOILED)
@@ -42,7 +50,6 @@ def test_a_spoiled_answer_has_its_own_defect_and_no_other(model: str) -> None:
     assert found == {name: {name} for name in SPOILED}
 
 
-@pytest.mark.parametrize("model", ["assistant", "assistant-open"])
 @pytest.mark.parametrize(
     ("defect", "text"),
     [
@@ -59,60 +66,50 @@ def test_a_spoiled_answer_has_its_own_defect_and_no_other(model: str) -> None:
         ("error_message", "The service could not complete your request. Please reload the page."),
     ],
 )
-def test_other_wordings_of_a_defect_are_noticed(model: str, defect: str, text: str) -> None:
+def test_other_wordings_of_a_defect_are_noticed(scorer: Scorer, defect: str, text: str) -> None:
     """Only insults, prompts and retractions in the words of the training data were noticed; others raised the score."""
-    items = [Example.from_texts([QUESTION], one, id=one) for one in (ADVICE, text)]
-    columns = load_scorer("assistant", model=model, device="cpu").score(items).columns
+    columns = scores(scorer, ADVICE, text).columns
     good, bad = (value or 0.0 for value in columns["assistant"])
     assert (columns[defect][0] or 0) < 0.5 <= (columns[defect][1] or 0)
     assert bad < good
 
 
-@pytest.mark.parametrize("model", ["assistant", "assistant-open"])
-def test_refusals_are_noticed_in_any_words(model: str) -> None:
+def test_refusals_are_noticed_in_any_words(scorer: Scorer) -> None:
     """Of forty ways to decline, the column of refusals knew half."""
     texts = [
         "That is not a topic I can talk about.",
         "My guidelines don't let me write about this.",
         "I'll have to pass on this one.",
     ]
-    items = [Example.from_texts([QUESTION], text, id=text) for text in texts]
-    columns = load_scorer("assistant", model=model, device="cpu").score(items).columns
+    columns = scores(scorer, *texts).columns
     assert min(value or 0 for value in columns["refusal"]) >= 0.5
 
 
-@pytest.mark.parametrize("model", ["assistant", "assistant-open"])
-def test_a_complete_answer_without_full_stop_is_not_cut_off(model: str) -> None:
+def test_a_complete_answer_without_full_stop_is_not_cut_off(scorer: Scorer) -> None:
     """A good answer lost 0.14 of its score without its last full stop."""
     complete = (
         f"{ADVICE} The weather can change within two hours, so keep dry clothes in a bag and check the forecast every day"
     )
     texts = (f"{complete}.", complete, f"{complete} and the")
-    items = [Example.from_texts([QUESTION], text, id=str(place)) for place, text in enumerate(texts)]
-    columns = load_scorer("assistant", model=model, device="cpu").score(items).columns
+    columns = scores(scorer, *texts).columns
     whole, without_full_stop, truncated = (value or 0.0 for value in columns["assistant"])
     assert without_full_stop == pytest.approx(whole, abs=0.02)
     assert truncated < whole - 0.02
     assert (columns["cut_off"][1] or 0) < 0.5 < (columns["cut_off"][2] or 0)
 
 
-@pytest.mark.parametrize("model", ["assistant", "assistant-open"])
-def test_a_rude_sentence_lowers_the_score_before_it_counts_as_an_insult(model: str) -> None:
+def test_a_rude_sentence_lowers_the_score_before_it_counts_as_an_insult(scorer: Scorer) -> None:
     """It raised the score, although the probability of an insult had risen from 0.01 to 0.05."""
     rude = f"{LIST} But you will get this wrong anyway, like everything else you do."
-    good, worse = main_scores(model, LIST, rude)
+    good, worse = main_scores(scorer, LIST, rude)
     assert worse < good - 0.05
 
 
-@pytest.mark.parametrize("model", ["assistant", "assistant-open"])
-def test_bold_type_and_headings_hardly_count(model: str) -> None:
+def test_bold_type_and_headings_hardly_count(scorer: Scorer) -> None:
     marked = LIST.replace("layers of wool", "**layers of wool**")
-    scores = main_scores(model, LIST, marked, f"Packing\n\n{LIST}", f"## Packing\n\n{LIST}")
-    assert scores[1] == pytest.approx(scores[0], abs=0.02)
-    assert scores[3] == pytest.approx(scores[2], abs=0.02)
+    plain, bold, titled, headed = main_scores(scorer, LIST, marked, f"Packing\n\n{LIST}", f"## Packing\n\n{LIST}")
+    assert (bold, headed) == pytest.approx((plain, titled), abs=0.02)
 
 
-def main_scores(model: str, *answers: str) -> list[float]:
-    items = [Example.from_texts([QUESTION], text, id=text) for text in answers]
-    scores = load_scorer("assistant", model=model, device="cpu").score(items)
-    return [float(scores.columns[scores.main][place] or 0) for place in range(len(items))]
+def main_scores(scorer: Scorer, *answers: str) -> list[float]:
+    return [value or 0.0 for value in scores(scorer, *answers).values]
