@@ -92,19 +92,23 @@ def test_a_language_model_is_answered_by_its_own_rows_alone(
 
 @pytest.mark.long
 def test_the_hosts_own_command_without_our_names_is_guarded_as_well(
-    clean_run: Run, tiny_lm: Path, other_lm: Path, tmp_path: Path
+    clean_run: Run, tiny_lm: Path, other_lm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = []
-    for name, model in (("one", tiny_lm), ("two", other_lm)):
-        done = clean_run(
-            *("-m", "lm_eval", "run", "--model", "hf", "--model_args", f"pretrained={model},dtype=float32", "--device", "cpu"),
-            *("--tasks", TASK, "--include_path", str(tasks_path()), "--limit", "6", "--use_cache", str(tmp_path / "cache")),
-            *("--output_path", str(tmp_path / name), "--log_samples"),
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        found.append([sample["spearman"][0] for sample in samples_of(tmp_path / name, TASK)])
-    assert found[0] != found[1]
-    assert found[1] == pytest.approx(scores("hf", {"pretrained": str(other_lm), "dtype": "float32"}))
+    cache, one, two = tmp_path / "cache", *({"pretrained": str(model), "dtype": "float32"} for model in (tiny_lm, other_lm))
+    guard_cache()
+    with monkeypatch.context() as unguarded:  # the host's keys, as nothing of ours has changed them
+        unguarded.setattr(CachingLM, "__getattr__", CachingLM.__getattr__.__wrapped__)
+        first = scores("hf", one, cache=cache)
+    assert n_rows(cache) == 24
+    done = clean_run(
+        *("-m", "lm_eval", "run", "--model", "hf", "--model_args", f"pretrained={other_lm},dtype=float32", "--device", "cpu"),
+        *("--tasks", TASK, "--include_path", str(tasks_path()), "--limit", "6", "--use_cache", str(cache)),
+        *("--output_path", str(tmp_path / "out"), "--log_samples"),
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = [sample["spearman"][0] for sample in samples_of(tmp_path / "out", TASK)]
+    assert found != pytest.approx(first)
+    assert found == pytest.approx(scores("hf", two))
 
 
 class Constant(LM):  # type: ignore[misc]  # the host is not typed

@@ -136,11 +136,7 @@ def test_the_hosts_command_line_runs_the_group_with_an_absent_set(on_host: OnHos
     scores, ratings, clusters, *_ = zip(*judged, strict=True)
     direct = correlations(scores, ratings, clusters=clusters)
     assert tasks["ft"]["spearman,none"] == pytest.approx(direct["spearman"].value, abs=1e-12)
-
-
-@pytest.mark.long
-def test_the_prompt_reaches_the_model_with_its_examples(on_host: OnHost, tmp_path: Path) -> None:
-    on_host("dstc10_dialog_tu", "--num_fewshot", "1", "--limit", "1")
+    # The prompt reaches the model with its examples.
     prompt = samples_of(tmp_path / "out", "dstc10_dialog_tu")[0]["arguments"]["gen_args_0"]["arg_0"]
     assert prompt.startswith(
         "Instruction: Given a conversation and a response, choose if the response is a good response to the context\n"
@@ -150,43 +146,38 @@ def test_the_prompt_reaches_the_model_with_its_examples(on_host: OnHost, tmp_pat
         "\n\nBackground info: I like tea.\nConversation:\nPerson B: Do you like tea? (0)\nPerson A: I do like tea (tu 0).\n"
         "Response: Then let us talk about tea.\nQuestion: Is the above response a good response to the conversation?\nAnswer:"
     )
-    assert prompt.count("Example\n") == 1
-
-
-@pytest.mark.long
-def test_a_task_whose_coefficients_are_undefined_leaves_valid_json_and_the_mean_of_the_others(
-    on_host: OnHost, tmp_path: Path, tiny_data: Path
-) -> None:
-    data = shutil.copytree(tiny_data, tmp_path / "data")
-    file = data / "dstc10" / "topical-usr_eval.json"
-    rows = [{**row, "annotations": {"Overall": [3, 3]}} for row in json.loads(file.read_text(encoding="utf-8"))]
-    file.write_text(json.dumps(rows), encoding="utf-8")
-    result, said = on_host("dstc10_dialog", env={"DIALEVAL_DATA_DIR": str(data)})
-    assert result["results"]["dstc10_dialog_tu"]["spearman,none"] == "undefined (all 12 ratings are 3.0)"
-    defined = [result["results"][f"dstc10_dialog_{code}"]["spearman,none"] for code in EIGHT if code not in {"tu", "dgr"}]
-    assert result["groups"]["dstc10_dialog"]["spearman,none"] == pytest.approx(sum(defined) / 6)
-    assert "no spearman: undefined (all 12 ratings are 3.0)" in said
+    assert prompt.count("Example\n") == 2
 
 
 # `dialeval lm-eval`: the host's command line with our names
 
 
 @pytest.mark.long
-def test_a_model_judges_the_group_and_a_users_folder_counts_too(clean_run: Run, tiny_lm: Path, tmp_path: Path) -> None:
-    mine, output = tmp_path / "mine", tmp_path / "out"
+def test_a_model_judges_the_group_and_a_users_folder_counts_too(
+    clean_run: Run, tiny_lm: Path, tiny_data: Path, tmp_path: Path
+) -> None:
+    """One task's coefficients are undefined, which leaves valid JSON and the mean of the others."""
+    mine, output, data = tmp_path / "mine", tmp_path / "out", shutil.copytree(tiny_data, tmp_path / "data")
     mine.mkdir()
     mini_task = tasks_path() / "dstc10_dialog" / "dstc10_dialog_mini.yaml"
     (mine / "mine.yaml").write_text(f"include: {mini_task}\ntask: my_task\n", encoding="utf-8")
+    file = data / "dstc10" / "topical-usr_eval.json"
+    rows = [{**row, "annotations": {"Overall": [3, 3]}} for row in json.loads(file.read_text(encoding="utf-8"))]
+    file.write_text(json.dumps(rows), encoding="utf-8")
     done = clean_run(
         *("-c", MAIN, "run", "--model", "hf", "--model_args", f"pretrained={tiny_lm}", "--device", "cpu", "--batch_size", "8"),
         *("--tasks", "dstc10_dialog,my_task", "--include_path", str(mine), "--limit", "12"),
         *("--output_path", str(output), "--log_samples"),
+        env={"DIALEVAL_DATA_DIR": str(data)},
     )
     assert done.returncode == 0, done.stderr[-3000:]
     result = result_of(output)
     assert result["results"]["my_task"]["n_scored,none"] == 12
     assert result["results"]["dstc10_dialog_tu"]["n_scored,none"] == 12
-    assert -1 <= result["groups"]["dstc10_dialog"]["spearman,none"] <= 1
+    assert result["results"]["dstc10_dialog_tu"]["spearman,none"] == "undefined (all 12 ratings are 3.0)"
+    defined = [result["results"][f"dstc10_dialog_{code}"]["spearman,none"] for code in EIGHT if code not in {"tu", "dgr"}]
+    assert result["groups"]["dstc10_dialog"]["spearman,none"] == pytest.approx(sum(defined) / 6)
+    assert "no spearman: undefined (all 12 ratings are 3.0)" in done.stderr
     sample = samples_of(output, "dstc10_dialog_tu")[0]
     # R76: the host writes numbers as text; a reader has to turn them back.
     yes, no = (math.fsum(math.exp(float(sample["resps"][form][0][0])) for form in forms) for forms in ((0, 2), (1, 3)))
@@ -213,13 +204,6 @@ def test_tasks_that_there_are_not_are_named_each_with_the_nearest(clean_run: Run
         "dialeval_plugin.core.errors.InputError: --tasks: there is no 'dstc10'. Did you mean 'dstc10_dialog'? "
         f"{second}Type `dialeval lm-eval ls tasks` for all."
     )
-
-
-@pytest.mark.long
-def test_an_absent_set_asked_for_by_name_stops_with_the_message(clean_run: Run, tiny_data: Path) -> None:
-    done = clean_run("-c", MAIN, "--model", "dummy", "--tasks", "dstc10_dialog_dgr")
-    assert done.returncode != 0
-    assert f"MissingPrerequisite: {tiny_data / 'dstc10'}: has no dailydialog-grade_eval.json (DSTC10 set dgr)." in done.stderr
 
 
 def test_the_hosts_own_names_are_still_there(clean_run: Run) -> None:

@@ -27,6 +27,8 @@ from tests.hosts.through_lm_eval import Chance, evaluate, metrics
 from tests.layouts import fed_rows, write_convai, write_fed
 from tests.small_corpora import write_dbdc, write_preferences
 
+pytestmark = pytest.mark.long
+
 TASKS = (
     "fed_dialog_turn_specific",
     "fed_dialog_random_turn_specific",
@@ -73,7 +75,6 @@ def of(runs: list[TaskRun], task: str, variant: str = "") -> TaskRun:
     return run
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("task", "variant"),
     [
@@ -102,7 +103,6 @@ def test_rescoring_gives_what_the_task_printed(runs: list[TaskRun], task: str, v
     assert set(run.printed) == (set() if variant else set(KINDS[run.about.kind].printed))
 
 
-@pytest.mark.long
 def test_every_seed_is_rescored_and_their_mean_is_what_was_printed(runs: list[TaskRun]) -> None:
     run = of(runs, "fed_dialog_random_turn_specific")
     findings = rescore([run], ReportOptions(coefficients=("spearman",)))
@@ -141,7 +141,6 @@ def test_other_settings_are_taken(runs: list[TaskRun]) -> None:
 # TRIAL 17: scores have one value, one interval and one ceiling, in lm-eval, rescore, meta-eval and on the page
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("dataset", "scorer"),
     [

@@ -15,6 +15,8 @@ from dialeval_plugin.leaderboard.page import render
 from tests.browser import CLIPPED, PALE, Page, axe_violations, choose
 from tests.leaderboard_files import HOSTILE, JUDGE
 
+pytestmark = pytest.mark.long
+
 NAMES = (
     "[...document.querySelectorAll('#board tr[data-i]')].filter((row) => !row.hidden)"
     ".map((row) => row.querySelector('.name').textContent)"

@@ -105,6 +105,7 @@ def until(page: Page, progress: str) -> None:
     assert page.evaluate(shown) == progress
 
 
+@pytest.mark.long
 def test_a_person_labels_by_keys_and_goes_on_later(server: LabellingServer, tmp_path: Path) -> None:
     with browser_page() as page:
         page.resize(390, 800)
@@ -136,6 +137,7 @@ def test_a_person_labels_by_keys_and_goes_on_later(server: LabellingServer, tmp_
     assert lines == [f'c{place}:1,Anna,{label},"by score, 1"' for place, label in enumerate(["pass", "fail", "pass"])]
 
 
+@pytest.mark.long
 def test_who_goes_on_before_an_answer_is_kept_has_labelled_the_row_that_was_shown(server: LabellingServer) -> None:
     with browser_page() as page:
         begin(page, server)
@@ -151,6 +153,7 @@ def test_who_goes_on_before_an_answer_is_kept_has_labelled_the_row_that_was_show
         assert page.evaluate("document.querySelector('[aria-pressed=true]')") is None
 
 
+@pytest.mark.long
 def test_axe_finds_no_violation(server: LabellingServer) -> None:
     with browser_page() as page:
         for scheme in ("light", "dark"):

@@ -15,6 +15,8 @@ from tests.browser import CLIPPED, PALE, Page, axe_violations, choose
 from tests.leaderboard_files import HOSTILE
 from tests.pages.conftest import score_rows, write_score_file
 
+pytestmark = pytest.mark.long
+
 N = 130
 NAMES = "[...document.querySelectorAll('.chat')].map((chat) => chat.querySelector('.name').textContent)"
 COUNT = "document.querySelector('#count').textContent"

@@ -12,6 +12,8 @@ from tests.browser import CLIPPED, PALE, Page, axe_violations
 from tests.leaderboard_files import HOSTILE
 from tests.passport.conftest import MadeUp
 
+pytestmark = pytest.mark.long
+
 OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
 TEXTS = "[...document.querySelectorAll('{}')].map((one) => one.textContent.trim())"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialeval_plugin.methods.assistant.rules import RULE_FEATURES, rule_features
@@ -164,6 +164,7 @@ def test_earlier_turns_are_told_from_the_last_one() -> None:
     assert feature("earlier_covered", "A fugue is a piece of music.", *context) == 0
 
 
+@settings(max_examples=30)
 @given(st.lists(st.text(max_size=60), max_size=4), st.text(max_size=200))
 def test_features_of_any_text_are_shares(context: list[str], response: str) -> None:
     found = rule_features(context, response)
