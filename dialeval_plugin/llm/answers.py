@@ -132,28 +132,28 @@ class AnswerCache:
                 raise
 
 
+@dataclass
 class CacheSession:
     """The answers in an open file. Rows with a wrong checksum are damaged and dropped."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self._path = path
-        self._connection = connection
+    path: Path
+    connection: sqlite3.Connection
 
     def read(self, keys: Sequence[str]) -> dict[str, language_model.Text | float]:
         """Return the stored answers by key."""
         answers: dict[str, language_model.Text | float] = {}
         n_dropped = 0
         query = "SELECT key, answers.value, checksum FROM answers WHERE key IN (SELECT value FROM json_each(?))"
-        with _clear_errors(self._path):
-            for key, value, checksum in self._connection.execute(query, (json.dumps(keys),)).fetchall():
+        with _clear_errors(self.path):
+            for key, value, checksum in self.connection.execute(query, (json.dumps(keys),)).fetchall():
                 if checksum == _checksum(key, value):
                     answer = json.loads(value, object_hook=lambda fields: language_model.CutAnswer(**fields))
                     answers[key] = -math.inf if answer is None else answer
                 else:
-                    self._connection.execute("DELETE FROM answers WHERE key = ?", (key,))
+                    self.connection.execute("DELETE FROM answers WHERE key = ?", (key,))
                     n_dropped += 1
         if n_dropped:
-            logger.warning("%s: %d damaged answers were deleted and will be requested again", self._path, n_dropped)
+            logger.warning("%s: %d damaged answers were deleted and will be requested again", self.path, n_dropped)
         return answers
 
     def write(self, key: str, answer: language_model.Text | float) -> None:
@@ -161,8 +161,8 @@ class CacheSession:
         # JSON has no minus infinity, the log of a probability of 0: null represents it.
         plain = None if answer == -math.inf else answer
         value = json.dumps(plain, ensure_ascii=True, allow_nan=False, default=asdict)
-        with _clear_errors(self._path):
-            self._connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (key, value, _checksum(key, value)))
+        with _clear_errors(self.path):
+            self.connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (key, value, _checksum(key, value)))
 
 
 @contextlib.contextmanager
@@ -237,18 +237,13 @@ class CachedLanguageModel:
         self, requests: Sequence[language_model.Request], *, on_answer: language_model.TextListener | None = None
     ) -> list[language_model.Text | Unscored]:
         """Return the continuation of each prompt; equal requests are made once."""
-        keys = [_key_of(self.identity, request) for request in requests]
-        texts = [request.prompt for request in requests]
-        return self._look_up(keys, texts, requests, self.model.generate, on_answer)
+        return self._look_up(requests, self.model.generate, on_answer)
 
     def loglikelihood(
         self, pairs: Sequence[language_model.Continuation], *, on_answer: language_model.NumberListener | None = None
     ) -> list[float | Unscored]:
         """Return the log probability of each continuation after its context; equal pairs are requested once."""
-        keys = [
-            request_key(self.identity, "loglikelihood", context, continuation=continuation) for context, continuation in pairs
-        ]
-        return self._look_up(keys, list(map("".join, pairs)), pairs, self.model.loglikelihood, on_answer)
+        return self._look_up(pairs, self.model.loglikelihood, on_answer)
 
     @contextlib.contextmanager
     def dry_run(self) -> Iterator[None]:
@@ -261,28 +256,24 @@ class CachedLanguageModel:
             self.model, self.usage = model, Usage()
 
     def _look_up(
-        self,
-        keys: Sequence[str],
-        texts: Sequence[str],
-        requests: Sequence[Asked],
-        ask: Callable[..., Sequence[Any]],
-        on_answer: Callable[[int, Any], None] | None,
+        self, requests: Sequence[Asked], ask: Callable[..., Sequence[Any]], on_answer: Callable[[int, Any], None] | None
     ) -> list[Any]:
+        keys = [_key_of(self.identity, request) for request in requests]
         places = {key: place for place, key in enumerate(keys)}
         with contextlib.nullcontext() if self.cache is None else self.cache.session() as session:
             stored = session.read(list(places)) if session else {}
             known: dict[str, Any] = {key: answer for key, answer in stored.items() if _is_kept(requests[places[key]], answer)}
             missing = {key: place for key, place in places.items() if key not in known}
             self.usage.n_cached += len(known)
-            self._count([texts[place] for place in missing.values()])
             if missing:
-                names = list(missing)
+                names, asked = list(missing), [requests[place] for place in missing.values()]
+                self._count(["".join(one) if isinstance(one, tuple) else one.prompt for one in asked])
 
                 def keep(index: int, answer: Any) -> None:
-                    if session and _is_kept(requests[missing[names[index]]], answer):
+                    if session and _is_kept(asked[index], answer):
                         session.write(names[index], answer)
 
-                fresh = ask([requests[place] for place in missing.values()], on_answer=keep)
+                fresh = ask(asked, on_answer=keep)
                 known.update(zip(names, fresh, strict=True))
                 self.usage.n_failed += sum(isinstance(answer, Unscored) for answer in fresh)
         return language_model.notify_listener([known[key] for key in keys], on_answer)
@@ -291,7 +282,7 @@ class CachedLanguageModel:
         counted = language_model.count_tokens(self.model, texts)
         self.usage.n_asked += len(texts)
         self.usage.prompt_tokens += -(-sum(map(len, texts)) // CHARACTERS_PER_TOKEN) if counted is None else counted
-        self.usage.is_estimate |= counted is None and bool(texts)
+        self.usage.is_estimate |= counted is None
 
 
 def _is_kept(request: language_model.Request | language_model.Continuation, answer: Any) -> bool:
@@ -300,7 +291,10 @@ def _is_kept(request: language_model.Request | language_model.Continuation, answ
     return bool(answer < math.inf)
 
 
-def _key_of(identity: str, request: language_model.Request) -> str:
+def _key_of(identity: str, request: language_model.Request | language_model.Continuation) -> str:
+    if isinstance(request, tuple):
+        context, continuation = request
+        return request_key(identity, "loglikelihood", context, continuation=continuation)
     limits = {"max_tokens": request.max_tokens, "stop": list(request.stop)}
     if not request.temperature:
         return request_key(identity, "generate", request.prompt, **limits)

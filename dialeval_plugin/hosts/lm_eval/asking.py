@@ -11,6 +11,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from json import JSONDecodeError
 from typing import Any, Generic, TypeVar, cast
@@ -67,23 +68,24 @@ may be fine.
 """
 
 
+@dataclass
 class RetryBudget:
     """Limits on retries: how often a request is repeated, how long to wait in between, and when to stop the run.
 
     Pauses grow by a factor of 2 and vary by half, so that many clients that failed together do not come back together (Brooker
     2015, "Exponential Backoff And Jitter"). A waiting time given by the server takes precedence.
 
-    Args:
+    Attributes:
         attempts: attempts per request, the first one included.
         wait: seconds before the first repetition.
         never: errors that end the run.
+        failures_in_a_row: requests that failed for good since the last answer.
     """
 
-    def __init__(self, attempts: int, wait: float, never: tuple[type[Exception], ...]) -> None:
-        self.never = never
-        self.failures_in_a_row = 0
-        self._attempts = max(1, attempts)
-        self._growing = wait_exponential(multiplier=wait, max=LONGEST_PAUSE)
+    attempts: int
+    wait: float
+    never: tuple[type[Exception], ...]
+    failures_in_a_row: int = 0
 
     @property
     def is_spent(self) -> bool:
@@ -104,7 +106,7 @@ class RetryBudget:
             "before": self._refuse_if_spent,
             "retry": retry_if_exception(self._may_pass),
             "wait": self._pause,
-            "stop": stop_after_attempt(self._attempts),
+            "stop": stop_after_attempt(max(1, self.attempts)),
             "retry_error_callback": self._fail,
         }
 
@@ -125,8 +127,9 @@ class RetryBudget:
         return True
 
     def _pause(self, state: RetryCallState) -> float:
-        wait = _retry_after(_error_of(state))
-        return min(wait, LONGEST_PAUSE) if wait is not None else self._growing(state) * random.uniform(0.5, 1.5)
+        if (asked_for := _retry_after(_error_of(state))) is not None:
+            return min(asked_for, LONGEST_PAUSE)
+        return wait_exponential(multiplier=self.wait, max=LONGEST_PAUSE)(state) * random.uniform(0.5, 1.5)
 
     def _fail(self, state: RetryCallState) -> Any:
         self.failures_in_a_row += 1
@@ -205,6 +208,7 @@ def naming_absent_log_probabilities(*, asked: bool) -> Iterator[None]:
         raise
 
 
+@dataclass
 class BatchedRequests(Generic[Answer]):
     """Requests of one call, and their answers as they arrive.
 
@@ -212,36 +216,27 @@ class BatchedRequests(Generic[Answer]):
     passes each one to its model's cache hook, which this object replaces during the call.
     """
 
-    def __init__(
-        self,
-        lm: Any,
-        kind: str,
-        arguments: Sequence[tuple[Any, Any]],
-        budget: RetryBudget,
-        read: Callable[[Any], Answer | Unscored],
-        on_answer: Callable[[int, Answer], None] | None,
-    ) -> None:
-        self._lm = lm
-        self._kind = kind
-        self._arguments = arguments
-        self._budget = budget
-        self._read = read
-        self._on_answer = on_answer
-        self._answers: dict[int, Answer | Unscored] = {}
-        self._under_way: dict[Any, deque[int]] = {}
+    lm: Any
+    kind: str
+    arguments: Sequence[tuple[Any, Any]]
+    budget: RetryBudget
+    read: Callable[[Any], Answer | Unscored]
+    on_answer: Callable[[int, Answer], None] | None
+    _answers: dict[int, Answer | Unscored] = field(default_factory=dict)
+    _under_way: dict[Any, deque[int]] = field(default_factory=dict)
 
     def run(self) -> list[Answer | Unscored]:
         """Send all requests; return one answer per request, in order."""
-        self._budget.failures_in_a_row = 0
-        places = list(range(len(self._arguments)))
-        with replaced(self._lm, "cache_hook", self):
+        self.budget.failures_in_a_row = 0
+        places = list(range(len(self.arguments)))
+        with replaced(self.lm, "cache_hook", self):
             if places:
                 self._ask(places)
         return [self._answers[place] for place in places]
 
     def add_partial(self, kind: str, request: Any, answer: Any) -> None:
         """Take an answer from the host; the method has the name of the host's cache hook."""
-        cuts = getattr(self._lm, "_dialeval_cuts", None) if kind == "generate_until" else None
+        cuts = getattr(self.lm, "_dialeval_cuts", None) if kind == "generate_until" else None
         if cuts and cuts.popleft():
             answer = CutAnswer(answer)
         if places := self._under_way.get(_key(request)):
@@ -249,8 +244,8 @@ class BatchedRequests(Generic[Answer]):
 
     def _ask(self, places: list[int]) -> None:
         try:
-            answers = self._budget.call(self._call, places) if len(places) == 1 else self._call(places)
-        except self._budget.never:
+            answers = self.budget.call(self._call, places) if len(places) == 1 else self._call(places)
+        except self.budget.never:
             raise
         except GaveUp:
             self._settle(places[0], NOT_ASKED)
@@ -269,12 +264,12 @@ class BatchedRequests(Generic[Answer]):
     def _call(self, places: list[int]) -> list[Any]:
         self._under_way = defaultdict(deque)
         for place in places:
-            self._under_way[_key(self._arguments[place])].append(place)
-        requests = [versions.request(self._kind, {}, self._arguments[place], task="judge", place=place) for place in places]
-        if self._budget.is_spent:
+            self._under_way[_key(self.arguments[place])].append(place)
+        requests = [versions.request(self.kind, {}, self.arguments[place], task="judge", place=place) for place in places]
+        if self.budget.is_spent:
             return [NOT_ASKED] * len(places)
-        with naming_absent_log_probabilities(asked=self._kind == "loglikelihood" and is_a(type(self._lm), "TemplateAPI")):
-            return _outside_a_loop(getattr(self._lm, self._kind), requests)
+        with naming_absent_log_probabilities(asked=self.kind == "loglikelihood" and is_a(type(self.lm), "TemplateAPI")):
+            return _outside_a_loop(getattr(self.lm, self.kind), requests)
 
     def _settle(self, place: int, answer: Any) -> None:
         if place in self._answers:
@@ -282,11 +277,11 @@ class BatchedRequests(Generic[Answer]):
         if answer is None:
             answer = NO_ANSWER
         if not isinstance(answer, Unscored):
-            self._budget.failures_in_a_row = 0
-            answer = self._read(answer)
+            self.budget.failures_in_a_row = 0
+            answer = self.read(answer)
         self._answers[place] = answer
-        if self._on_answer is not None and not isinstance(answer, Unscored):
-            self._on_answer(place, answer)
+        if self.on_answer is not None and not isinstance(answer, Unscored):
+            self.on_answer(place, answer)
 
 
 def _outside_a_loop(ask: Callable[[Any], list[Any]], requests: Any) -> list[Any]:

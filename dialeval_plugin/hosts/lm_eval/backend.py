@@ -173,9 +173,9 @@ class LmEvalLanguageModel:
         # Not getattr: a property may fetch a tokenizer from the hub, as the one of the host's dummy model does.
         tokenizer = vars(self.lm).get("tokenizer")
         texts = [text if isinstance(text := self._prompt(prompt), str) else prompt for prompt in prompts]
-        if texts and not callable(tokenizer):
+        if not callable(tokenizer):
             return None
-        return sum(map(len, tokenizer(texts, add_special_tokens=False)["input_ids"])) if texts else 0
+        return sum(map(len, tokenizer(texts, add_special_tokens=False)["input_ids"]))
 
     def _prompt(self, text: str) -> Any:
         return self.lm.apply_chat_template([{"role": "user", "content": text}]) if self._as_chat else text
