@@ -340,6 +340,8 @@ def _in_order(
                     continue
                 n_history = n_history or n_repeated
                 left_out += Counter({"repeated message": n_repeated})
+                if logged.n_history and turns and continues is None:
+                    continues = reading.continued(turns, n_history, sources[0].rpartition(":")[0], logged.thread, id)
             reading.left_out.update(left_out)
             if is_unsettled and turns and (beside := answer_beside(rows[0], messages, turns)):
                 break

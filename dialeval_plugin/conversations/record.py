@@ -193,6 +193,9 @@ class Reading:
     answers: dict[str, Sequence[object]] = field(default_factory=dict)
     _heard: set[int] = field(default_factory=set)
     _begun: dict[bytes, str] = field(default_factory=dict)
+    _of_threads: dict[tuple[str, str], str] = field(default_factory=dict)
+    _later: dict[bytes, list[str]] = field(default_factory=dict)
+    _earlier: dict[bytes, list[str]] = field(default_factory=dict)
 
     def name(self, number: int) -> str:
         """Return the id of a conversation without one, by the number of its row."""
@@ -236,6 +239,28 @@ class Reading:
         is_copy = (text := hash(repr(row))) in self._heard
         self._heard.add(text)
         return is_copy
+
+    def continued(self, turns: Sequence[Turn], n_history: int, file: str, thread: object, id: str) -> str | None:
+        """Return the id of the conversation of which a request and its answer are a further row; None: a new one.
+
+        It is that of the thread that the row names, or else of the row that ends where the last question begins, or of the one
+        that asks the next question. Each row has one before and one after it: conversations that begin alike are not joined.
+        """
+        name = f"{self.below}{id}"
+        if thread is not None:
+            of_thread = self._of_threads.setdefault((file, str(thread)), name)
+            return None if of_thread == name else of_thread
+        digests = _digests(turns, repr(("request", file)))
+        last = max((place for place in range(n_history) if turns[place].speaker == ASSISTANT), default=None)
+        after = self._earlier.get(digests[-1])
+        before = None if after or last is None else self._later.get(digests[last])
+        found = after or before
+        first = found.pop(0) if found else None
+        if not after:
+            self._later.setdefault(digests[-1], []).append(first or name)
+        if not before and last is not None:
+            self._earlier.setdefault(digests[last], []).append(first or name)
+        return first
 
     def repeated(
         self, turns: Sequence[Turn], key: object, own: object, id: str, n_history: int, *, is_once: bool

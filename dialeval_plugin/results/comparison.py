@@ -301,9 +301,12 @@ def _match(a: ScoredRows, b: ScoredRows, pairing: Pairing) -> _Matched:
 
 
 def _starts(of: ScoredRows) -> dict[str, tuple[str, ...] | None]:
+    """Return the turns before the first response of each conversation, whose rows may come newest first."""
     starts: dict[str, tuple[str, ...] | None] = {}
     for row in of.rows:
-        starts.setdefault(row.conversation, row.before)
+        start = starts.setdefault(row.conversation, row.before)
+        if start and row.before and row.before == start[: len(row.before)]:
+            starts[row.conversation] = row.before
     return starts
 
 

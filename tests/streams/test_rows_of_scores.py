@@ -359,6 +359,66 @@ def test_a_log_that_repeats_the_history_has_the_conversations_of_a_whole_one(tmp
             assert said == [one["content"] for one in growing(said[0].partition(" ")[0], 6)]
 
 
+def test_requests_of_a_log_have_the_conversations_of_a_whole_one(tmp_path: Path) -> None:
+    """Every request was a conversation of its own, so that intervals were too narrow."""
+    names, lengths = [f"c{number}" for number in range(12)], (2, 4, 6)
+    greeting = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello!"}]  # conversations begin alike
+    requests = [
+        {"request": {"messages": said[:-1]}, "response": {"choices": [{"message": said[-1]}]}, "trace": f"{name}-{n}"}
+        for n in lengths
+        for name in names
+        for said in [[*greeting, *growing(name, 6)][:n]]
+    ]
+    last = [{"input": row["request"]["messages"][-1:], "output": row["response"]["choices"][0]["message"]} for row in requests]
+    named = [{**row, "id": each["trace"]} for row, each in zip(last, requests, strict=True)]
+    project = {"run_type": "llm", "session_id": "project"}
+    said_nothing = {"request": {"messages": [CHAT[0]]}, "response": {"choices": [{"message": CHAT[0]}]}, "trace": "c12"}
+    logs = {
+        "requests": requests,
+        "newest first": requests[::-1],
+        "with ids": [{**row, "id": row["trace"]} for row in requests],
+        "traces": [{**row, "trace_id": row["trace"]} for row in [*requests, said_nothing]],
+        "sessions": [{**row, "sessionId": row["id"].partition("-")[0]} for row in named],
+        "metadata": [{**row, "metadata": {"session_id": row["id"].partition("-")[0]}} for row in named],
+        "spans": [
+            {"span_id": str(row["trace"]), "attributes": {"gen_ai.input.messages": row["request"]["messages"],
+             "gen_ai.output.messages": [row["response"]["choices"][0]["message"]]}}
+            for row in requests
+        ],
+        "langsmith": [
+            {**project, "id": row["id"], "inputs": {"messages": row["input"]}, "outputs": row["output"],
+             "extra": {"metadata": {"thread_id": row["id"].partition("-")[0]}}}
+            for row in named
+        ],
+        "langsmith without threads": [
+            {**project, "id": row["trace"], "inputs": row["request"], "outputs": row["response"]} for row in requests
+        ],
+    }  # fmt: skip
+    for name, rows in logs.items():
+        source = open_source(write_rows(tmp_path / f"{name} log.jsonl", rows))
+        summary = ScoreRun(LENGTH, source, output := tmp_path / f"{name}.jsonl", with_text=True).score()
+        assert (name, summary.n_total, summary.estimate.n_clusters) == (name, 36, 12)
+        assert source.reading.n_conversations - source.reading.n_silent == 12
+        assert len({row.id for row in read_scored_rows(output).rows}) == 36
+        assert write_report(output, tmp_path / f"{name}.html").n_conversations == 12
+
+
+def test_new_answers_to_requests_are_paired_by_their_conversations(tmp_path: Path) -> None:
+    """A conversation with another answer could not be paired: its later requests repeat the answer."""
+    files = []
+    for version in ("a", "b"):
+        said = [[*growing(f"c{number}", 1), {"role": "assistant", "content": version}] for number in range(12)]
+        said += [[*one, *growing("Then", 1), {"role": "assistant", "content": version * 2}] for one in said]
+        rows = [{"input": one[:-1], "output": one[-1], "id": f"{version}{place}"} for place, one in enumerate(said)]
+        for order in (1, -1):
+            source = open_source(write_rows(tmp_path / f"{version}{order} log.jsonl", rows[::order]))
+            ScoreRun(LENGTH, source, output := tmp_path / f"{version}{order}.jsonl", with_text=True).score()
+            files.append(output)
+    for order in (0, 1):
+        comparison = dialeval_plugin.compare(files[order], files[2 + order])
+        assert (comparison.matched_by, comparison.n_matched, comparison.n_conversations) == ("context", 12, (12, 12))
+
+
 def test_branches_of_a_conversation_are_resampled_together(tmp_path: Path) -> None:
     """Each branch was a conversation of its own: the interval was too narrow."""
 

@@ -31,6 +31,7 @@ from .layout import (
     listed,
     messages_of,
     required_list,
+    thread_of,
     trace_of,
 )
 
@@ -81,7 +82,8 @@ def _read_exchange(value: Value) -> list[Logged]:
     answer_id = str(at(value, "response.id | id"))
     before = at(value, "previous_response_id | response.previous_response_id | request.previous_response_id")
     is_of_responses = answer_id.startswith("resp_")  # which a later one may continue
-    return [logged._replace(once=trace_of(value), answer_id=answer_id if is_of_responses else None, continues=before)]
+    answered = answer_id if is_of_responses else None
+    return [logged._replace(once=trace_of(value), answer_id=answered, continues=before, thread=thread_of(value))]
 
 
 def _whole_name(value: Value) -> str | None:

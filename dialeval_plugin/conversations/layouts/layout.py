@@ -41,6 +41,7 @@ class Logged(NamedTuple):
         current: id of the last message shown, if messages branch.
         left_out: kind of an object that is no conversation, which is counted and not read.
         answer_id, continues: id of the answer, and that of an earlier one in the file, which was said before.
+        thread: id of the conversation of which a request is a part; None: unknown, it may be told from the history.
         once: a key, such as a trace or a question; a second conversation with the same key and turns is left out. None: no key.
     """
 
@@ -52,6 +53,7 @@ class Logged(NamedTuple):
     once: object = None
     answer_id: object = None
     continues: object = None
+    thread: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,13 +354,25 @@ def trace_of(value: Value) -> object:
     return None if id is None else ("trace", id)
 
 
-def exchange_at(name: str, about: str, request: str, answer: str, *marks: str) -> Layout:
-    """Return a layout of requests and answers at these paths, for objects that also have the fields `marks`, see `shape`."""
+_THREADS = " | ".join((*CONVERSATION_IDS, *(f"metadata.{name}" for name in CONVERSATION_IDS)))
+
+
+def thread_of(value: Value, path: str = _THREADS) -> object:
+    """Return the id of the conversation of which a request is a part; None without one."""
+    return id if isinstance(id := at(value, path), (str, int)) else None
+
+
+def exchange_at(name: str, about: str, request: str, answer: str, *marks: str, thread: str = _THREADS) -> Layout:
+    """Return a layout of requests and answers at these paths, for objects that also have the fields `marks`, see `shape`.
+
+    The id of their conversation is at the path `thread`.
+    """
 
     def read(value: Value) -> list[Logged]:
         if at(value, answer) is None:
             return [Logged([], left_out="request without an answer")]
-        return [one._replace(once=trace_of(value)) for one in exchange(at(value, request), at(value, answer), id_of(value))]
+        (one,) = exchange(at(value, request), at(value, answer), id_of(value))
+        return [one._replace(once=trace_of(value), thread=thread_of(value, thread))]
 
     return Layout(
         name=name, about=about, read=read,

@@ -13,7 +13,7 @@ from typing import Any
 
 from dialeval_plugin.conversations.messages import at, parsed_cell
 
-from .layout import Layout, Logged, Value, elements, exchange, exchange_at, has, id_of, listed, plain
+from .layout import Layout, Logged, Value, elements, exchange, exchange_at, has, id_of, listed, plain, thread_of
 
 _SPANS = (
     ("gen_ai.input.messages", "gen_ai.output.messages"), ("gen_ai.prompt", "gen_ai.completion"),
@@ -109,7 +109,8 @@ def _span(value: Value) -> Logged:
             return Logged([], left_out=f"{kind.lower()} span without messages".strip())
     id = at(value, "context.trace_id | trace_id | traceId | context.span_id | span_id | spanId")
     request, answer = pair
-    return exchange(request, answer, id if id is not None else id_of(value))[0]._replace(once=("trace", id))
+    thread = thread_of(attributes, "session.id | gen_ai.conversation.id | langfuse.session.id")
+    return exchange(request, answer, id if id is not None else id_of(value))[0]._replace(once=("trace", id), thread=thread)
 
 
 def _is_span(value: Value) -> bool:
@@ -170,7 +171,9 @@ LAYOUTS = [
            "it so by --layout {name}, or as it is listed by --columns messages=data"),
     plain("promptlayer", "requests of PromptLayer", "prompt_blueprint.prompt_template.messages"),
     Layout("langgraph", "states of LangGraph's threads", "values.messages[]", _langgraph),
-    exchange_at("langsmith", "runs of LangSmith, and examples of its data sets", "inputs", "outputs", "run_type | dataset_id"),
+    # Its `session_id` is that of the project.
+    exchange_at("langsmith", "runs of LangSmith, and examples of its data sets", "inputs", "outputs", "run_type | dataset_id",
+                thread="extra.metadata.thread_id | extra.metadata.session_id | extra.metadata.conversation_id"),
     exchange_at("langfuse", "traces of Langfuse, and their table", "input", "output", "observations | traceId"),
     exchange_at("posthog", "generations of PostHog", "properties.$ai_input", "properties.$ai_output_choices", "event"),
     exchange_at("datadog", "spans of Datadog", "meta.input.messages", "meta.output.messages"),
