@@ -11,7 +11,7 @@ import pytest
 from dialeval_plugin.core.signature import short_form
 from dialeval_plugin.version import __version__
 from tests.cli.running import run, write_rows
-from tests.refusals import refused
+from tests.refusals import refusal, refused
 from tests.results.test_comparison import SIGNATURE, file, rows
 
 LENGTH = ("--scorer", "response_length")
@@ -248,6 +248,14 @@ def test_what_is_wrong_is_said_before_a_log_is_scored(
     monkeypatch.setattr("dialeval_plugin.core.scorer.score_block", lambda *_: pytest.fail("a log was scored"))
     with refused(message):
         run("compare", "a.jsonl", *words, *LENGTH)
+
+
+def test_a_log_that_needs_an_option_of_score_is_to_be_scored_first(tmp_path: Path) -> None:
+    """The refusal named an option that `compare` does not have."""
+    table = tmp_path / "table.csv"
+    table.write_text("ticket,from,wording\nt1,customer,Hi.\nt1,bot,Hello!\n", encoding="utf-8")
+    said = refusal(run, "compare", table, table, *LENGTH)
+    assert said.endswith("--columns is an option of `dialeval score`: score each log with it, and compare the scores.")
 
 
 def test_an_unknown_column_is_said_before_pairs_are_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

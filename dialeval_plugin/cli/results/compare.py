@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -222,7 +223,13 @@ def _scores(
     for place, one in enumerate(files):
         if place not in given:
             log = Source(one, ReadingOptions(keep=keep), level=level)
-            logs[place] = log.read(method.level)
+            try:
+                logs[place] = log.read(method.level)
+            except InputError as error:
+                if (named := re.search(r"--(columns|layout|branches|order)\b", str(error))) is None:
+                    raise
+                advice = f"{named[0]} is an option of `dialeval score`: score each log with it, and compare the scores."
+                raise InputError(f"{error} {advice}") from error
             typer.echo(log.reading.remarks(), nl=False, err=True)
     for place, items in logs.items():
         given[place] = scored_rows(files[place], items, pipeline.run(method, items, progress=True), column)
