@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from tests.documented import PAGES, ROOT, prose
 
 GUIDE = ROOT / "CONTRIBUTING.md"
+CARDS_AND_NOTES = ("metrics/*/README.md", "reproduction/*/README.md", "reproduction/*/NOTES.md", "benchmarks/NOTES.md")
 LONGEST = 35
 """Words of a sentence."""
 _ROW = re.compile(r"^\| (.+?) \| (.+?) \|$", re.MULTILINE)
@@ -39,8 +40,9 @@ def problems(text: str) -> Iterator[tuple[int, str]]:
 
 
 def all_problems() -> list[str]:
-    """Return what is to be changed in the documents, the guide, the changelog and the metric cards."""
-    pages = [*PAGES, GUIDE, ROOT / "CHANGELOG.md", *sorted(ROOT.glob("metrics/*/README.md"))]
+    """Return what is to be changed in the documents, the guide, the changelog, the metric cards and the notes of experiments."""
+    notes = (page for pattern in CARDS_AND_NOTES for page in sorted(ROOT.glob(pattern)))
+    pages = [*PAGES, GUIDE, ROOT / "CHANGELOG.md", *notes]
     return [f"{page.relative_to(ROOT)}:{line}: {problem}" for page in pages for line, problem in problems(prose(page))]
 
 
