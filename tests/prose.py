@@ -40,9 +40,8 @@ def problems(text: str) -> Iterator[tuple[int, str]]:
 
 
 def all_problems() -> list[str]:
-    """Return what is to be changed in the documents, the guide, the changelog, the metric cards and the notes of experiments."""
-    notes = (page for pattern in CARDS_AND_NOTES for page in sorted(ROOT.glob(pattern)))
-    pages = [*PAGES, GUIDE, ROOT / "CHANGELOG.md", *notes]
+    """Return what is to be changed in the documents, the guide, the changelog, the cards and the notes."""
+    pages = [*PAGES, GUIDE, ROOT / "CHANGELOG.md", *(page for name in CARDS_AND_NOTES for page in sorted(ROOT.glob(name)))]
     return [f"{page.relative_to(ROOT)}:{line}: {problem}" for page in pages for line, problem in problems(prose(page))]
 
 
