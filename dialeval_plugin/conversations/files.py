@@ -76,6 +76,15 @@ def _bare(name: str) -> PurePosixPath:
     return path.with_suffix("") if path.suffix in _PACKED else path
 
 
+def members_of(path: Path) -> list[str]:
+    """Return the names of several files in a ZIP file, which is read as a folder of them is; [] for any other file."""
+    if path.suffix.lower() != ".zip" or not zipfile.is_zipfile(path):
+        return []
+    with zipfile.ZipFile(path) as archive:
+        names = sorted(one for one in archive.namelist() if not one.endswith("/") and not one.startswith("__MACOSX"))
+    return names if len(names) > 1 and "header.json" not in names else []
+
+
 def is_data_set(path: Path) -> bool:
     """Whether a folder was saved by `datasets`."""
     return any((path / name).is_file() for name in _ARROW_FILES)
@@ -208,10 +217,11 @@ _UNPACKED: dict[bytes, Callable[[Any], Any]] = {
 def _zipped(name: str, file: IO[bytes], layout: str | None, begins: list[str]) -> Iterator[Line]:
     with zipfile.ZipFile(file) as archive:
         members = [one for one in archive.namelist() if has_known_suffix(one, layout) and not one.startswith("__MACOSX")]
-        if not members:
-            raise InputError(f"{name}: holds no file of conversations ({', '.join(SUFFIXES)}). Unpack it and name the file.")
         if "header.json" in members:  # inspect_ai's, with summaries next to its samples
             members = [one for one in members if one.startswith("samples/")] or members
+        elif len(members) != 1:
+            holds = "several files" if members else "no file"
+            raise InputError(f"{name}: holds {holds} of conversations ({', '.join(SUFFIXES)}). Unpack it and name one.")
         for member in members:
             with archive.open(member) as inner:
                 yield from _rows_of_text(inner, f"{name}/{member}", layout, begins)

@@ -27,10 +27,12 @@ USER, ASSISTANT, SYSTEM = "user", "assistant", "system"
 
 _USERS = ("usuario", "usuária", "usuário", "utilisateur", "utilisatrice", "nutzer", "nutzerin", "benutzer", "utente",
           "gebruiker", "kullanıcı", "użytkownik", "uživatel", "användare", "käyttäjä", "pengguna", "người_dùng", "пользователь",
-          "користувач", "המשתמש", "משתמש", "المستخدم", "उपयोगकर्ता", "用户", "用戶", "ユーザー", "사용자", "👤")  # fmt: skip
+          "користувач", "потребител", "utilizator", "felhasználó", "χρήστης", "bruger", "bruker", "korisnik", "کاربر", "صارف",
+          "ผู้ใช้", "ব্যবহারকারী", "המשתמש", "משתמש", "المستخدم", "उपयोगकर्ता", "用户", "用戶", "ユーザー", "사용자",
+          "👤")  # fmt: skip
 _ASSISTANTS = ("asistente", "assistente", "assistent", "asistan", "asystent", "asistent", "avustaja", "asisten", "trợ_lý",
-               "ассистент", "помощник", "асистент", "помічник", "עוזר", "المساعد", "सहायक", "助手", "アシスタント",
-               "어시스턴트", "🤖")  # fmt: skip
+               "ассистент", "помощник", "асистент", "помічник", "asszisztens", "βοηθός", "دستیار", "معاون", "ผู้ช่วย", "সহকারী",
+               "עוזר", "المساعد", "सहायक", "助手", "アシスタント", "어시스턴트", "🤖")  # fmt: skip
 """A user and an assistant in other languages, and as signs."""
 _SPEAKERS = {
     **dict.fromkeys(("user", "usr", "human", "human_user", "prompter", "localhuman", "human_evaluator", *_USERS), USER),
@@ -44,7 +46,7 @@ _CUSTOMERS = frozenset(
      "顧客", "고객"}
 )  # fmt: skip
 _AGENTS = frozenset(
-    {"agent", "virtual_agent", "automated_agent", "human_agent", "support", "support_agent", "advisor", "operator",
+    {"agent", "virtual_agent", "automated_agent", "human_agent", "support", "support_agent", "advisor", "atendente", "operator",
      "representative", "rep", "outgoing", "outbound", "wizard", "helper", "supporter", "doctor",
      "therapist", "counselor", "counsellor", "tutor", "agente", "berater", "beraterin",
      "conseiller", "оператор", "客服"}

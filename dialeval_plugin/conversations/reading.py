@@ -224,8 +224,9 @@ def is_message_row(value: Mapping[str, Any]) -> bool:
     )
 
 
-def is_conversation(value: Mapping[str, Any]) -> bool:
+def is_conversation(value: Mapping[str, Any], *, is_table: bool = False) -> bool:
     """Whether a row is a whole conversation of a known layout, or a message of one."""
+    value = _of_table(Line("", dict(value)), {}).value if is_table else value
     return is_message_row(value) or find(value) is not None
 
 
@@ -254,10 +255,12 @@ def _conversations_of(row: Line, line: Line, layout: Layout, reading: Reading, n
         if own is not None:
             id = id_text(own, f"{row.where}: id")
         id = reading.places.unique(id, row.where)
+        # A row with several conversations in one list has none beside it.
+        may_lack_answer = layout.is_of_any_product and len(logged) == 1
         key = (row.where.rpartition(":")[0], str(own)) if named is None else (named, None)
         n = len(one.messages)
         places = [row.where] * n, [line.value] * n
-        yield from _in_order(one._replace(id=id), *places, layout.name, reading, key, may_lack_answer=layout.is_of_any_product)
+        yield from _in_order(one._replace(id=id), *places, layout.name, reading, key, may_lack_answer=may_lack_answer)
 
 
 def _continued(logged: Logged, where: str, reading: Reading) -> Logged:

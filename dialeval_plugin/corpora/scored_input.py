@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from dialeval_plugin.conversations.files import SUFFIXES, Rows, has_known_suffix, is_data_set, open_rows
+from dialeval_plugin.conversations.files import SUFFIXES, Rows, has_known_suffix, is_data_set, members_of, open_rows
 from dialeval_plugin.conversations.reading import given_rows, is_conversation, is_message_row, read_rows
 from dialeval_plugin.conversations.record import Conversation, FirstPlaces, Reading, ReadingOptions
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level
@@ -187,7 +187,7 @@ class Source:
             yield from self._read(given_rows(self.given), is_wanted)
             return
         path = Path(self._spooled())
-        if path.is_dir() and not is_data_set(path):
+        if (path.is_dir() and not is_data_set(path)) or members_of(path):
             yield from self._folder(path, is_wanted)
             return
         if _may_be_published(path) and (items := published_items(path, self.options)) is not None:
@@ -243,21 +243,22 @@ class Source:
         self._digest.update(text.encode("utf-8", "surrogatepass"))
 
     def _folder(self, folder: Path, is_wanted: Callable[[object], bool] | None) -> Iterator[Conversation | Item | None]:
-        """Yield the items of the files below a folder, named after file and conversation."""
+        """Yield the items of the files below a folder or in a ZIP file, named after file and conversation."""
         n_read = 0
         read = set[Path]()
-        for file in files_below(folder):
+        for address, file in _files_in(folder):
             if file in read:
                 continue
             if _is_scores(file):
                 self.reading.passed_over.append(f"scores, left out: {file}")
                 continue
             name = file.relative_to(folder)
-            rows = _rows_of_log(file, self.options) if has_known_suffix(file.name, self.options.layout) else None
+            is_known = has_known_suffix(file.name, self.options.layout)
+            rows = _rows_of_log(address, str(file), self.options) if is_known else None
             if rows is None:
                 self.reading.passed_over.append(f"no conversations, left out: {file}")
                 continue
-            if (messages := _messages_of_folder(file)) is not None:
+            if file.is_file() and (messages := _messages_of_folder(file)) is not None:
                 read.update(messages)
                 rows, name = Rows(line for one in messages for line in open_rows(str(one)).lines), name.parent
             n_read += 1
@@ -268,7 +269,8 @@ class Source:
         if not n_read:
             raise InputError(
                 f"{self.name}: is a folder without conversations. Give a folder of files ({', '.join(SUFFIXES)}) with "
-                "'messages', 'conversations' or 'turns', or name the columns of its tables by --columns."
+                "'messages', 'conversations' or 'turns', or name the columns of its tables by --columns, or the layout of its "
+                "texts by --layout."
             )
 
 
@@ -276,6 +278,17 @@ def files_below(folder: Path) -> list[Path]:
     """Return the files below a folder, sorted, without hidden ones and the parts of unfinished runs."""
     files = sorted(file for file in folder.rglob("*") if file.is_file())
     return [file for file in files if not any(map(_is_passed, file.relative_to(folder).parts))]
+
+
+def _files_in(folder: Path) -> list[tuple[str, Path]]:
+    """Return the address and the path of each file below a folder, also of those in ZIP files, or in such a file itself."""
+    files = files_below(folder) if folder.is_dir() else [folder]
+    within = {file: members_of(file) for file in files}
+    return [
+        one
+        for file in files
+        for one in [(f"zip://{name}::{file}", file / name) for name in within[file]] or [(str(file), file)]
+    ]
 
 
 def _is_passed(part: str) -> bool:
@@ -311,13 +324,14 @@ def _may_be_published(path: Path) -> bool:
     return path.is_file() and path.stat().st_size < LARGE and path.suffix.lower() in _PUBLISHED
 
 
-def _rows_of_log(file: Path, options: ReadingOptions) -> Rows | None:
+def _rows_of_log(address: str, name: str, options: ReadingOptions) -> Rows | None:
     """Return the rows of a file in a folder; None if its beginning is of another kind. An error further on is raised."""
-    rows = open_rows(str(file), layout=options.layout)
+    rows = open_rows(address, called=name, layout=options.layout)
     try:
         first = next(rows.lines)
     except (InputError, StopIteration):
         return None
     value = first.value
-    is_log = value.keys() >= set(options.columns.values()) if options.columns else is_conversation(value)
+    names = set(options.columns.values())
+    is_log = value.keys() >= names if names else is_conversation(value, is_table=rows.is_table)
     return rows._replace(lines=itertools.chain([first], rows.lines)) if is_log or options.layout else None

@@ -175,6 +175,8 @@ REQUESTS: dict[str, Writer] = {
         "chosen": "".join(f"\n\n{'Human' if role == 'user' else 'Assistant'}: {text}" for role, text in turns)}],
     "completions": lambda turns, id: [{"id": id, "instruction": chat(turns[:-1]), "completions": [{"response": turns[-1][1]}]}],
     "batch": batch,
+    "garak": lambda turns, id: [{"id": id, "entry_type": "attempt", "prompt": {"turns": [
+        {"role": role, "content": {"text": text}} for role, text in turns[:-1]]}, "outputs": [{"text": turns[-1][1]}]}],
     "wildbench": lambda turns, id: [{"id": id, "conversation_input": chat(turns[:-1]), "output": [turns[-1][1]]}],
     "posthog": lambda turns, id: [{"uuid": id, "event": "$ai_generation", "properties": {
         "$ai_input": chat(turns[:-1]), "$ai_output_choices": chat(turns[-1:])}}],

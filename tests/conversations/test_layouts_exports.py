@@ -272,8 +272,8 @@ CASES: dict[str, Case] = {
                      {"internal message": 1, "event message": 1}),
     "matrix": Case(MATRIX, {"0": [("@ann:x", TEA), ("@bob:x", "Yes.")]},
                    {"service message": 2, "textless message": 1}, ReadingOptions(layout="matrix")),
-    "deepgram": Case(DEEPGRAM, {"0": [("0", TEA), ("1", "Yes.")]}, {},
-                     ReadingOptions(layout="deepgram")),
+    "speech": Case(DEEPGRAM, {"0": [("0", TEA), ("1", "Yes.")]}, {},
+                     ReadingOptions(layout="speech")),
     "zendesk": Case(ZENDESK, {"7": [("customer", TEA), ("agent", DO)]}, {"note message": 1}),
 }  # fmt: skip
 
@@ -305,6 +305,22 @@ def test_a_layout_with_an_open_question_is_refused_and_names_the_way_out(name: s
     assert [one.id for one in found] == list(CASES[name].expected)
 
 
+def test_an_archive_is_read_as_a_folder_of_its_files(tmp_path: Path) -> None:
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "calls.zip", "w") as archive:
+        for name in ("a.csv", "b.csv"):
+            archive.writestr(name, f"Speaker,Text\nuser,{TEA}\nassistant,Yes.\n")
+        archive.writestr("users.json", "[]")
+    for path in (tmp_path / "calls.zip", tmp_path):
+        source = Source(str(path))
+        below = "" if path.suffix else "calls.zip/"
+        assert [(item.id, item.origin and item.origin.source) for item in source.read("turn")] == [
+            (f"{below}{name}/0:2", f"{tmp_path}/calls.zip/{name}:3") for name in ("a.csv", "b.csv")
+        ]
+        assert source.reading.passed_over == [f"no conversations, left out: {tmp_path}/calls.zip/users.json"]
+
+
 def test_what_a_folder_or_an_archive_has_of_text_is_read_by_its_layout(tmp_path: Path) -> None:
     import zipfile
 
@@ -317,6 +333,7 @@ def test_what_a_folder_or_an_archive_has_of_text_is_read_by_its_layout(tmp_path:
     assert source.reading.passed_over == [f"no conversations, left out: {tmp_path}/chats/notes.md"]
     with zipfile.ZipFile(tmp_path / "chats.zip", "w") as archive:
         archive.writestr("_chat.txt", WHATSAPP)
+        archive.writestr("users.json", "[]")
     assert [one.turns[1].text for one in Source(str(tmp_path / "chats.zip"), source.options).conversations()] == ["I do."]  # type: ignore[union-attr]
 
 

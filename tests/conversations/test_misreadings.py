@@ -97,6 +97,14 @@ READ: dict[str, tuple[list[Any], Talk]] = {
     ),
     "numbered messages": ([{"message_1": said("user", TEA), "message_2": said("assistant", LIKE), "id": "c"}], ONE),
     "a patient and a doctor": ([{"about": "tea", "utterances": [f"patient: {TEA}", f"doctor: {LIKE}"]}], ONE),
+    "a question that its history has already": (
+        [{"inputs": {"question": HOW, "chat_history": ASKED}, "outputs": said("assistant", BREW)}], [TWO[1]],
+    ),
+    "threads next to the messages of all": (
+        [{"threads": [{"id": "a"}, {"id": "b"}], "messages": [
+            said(role, text, threadId=id) for id in "ab" for role, text in (("user", TEA), ("assistant", LIKE))]}], ONE * 2,
+    ),
+    "roles in Persian": (chat(said("کاربر", TEA), said("دستیار", LIKE), said("کاربر", HOW)), ONE),
     "a role next to text": (chat({"role": "user", "text": TEA}, {"role": "assistant", "text": LIKE}), ONE),
     "the marks of LangChain's buffer": ([{"text": f"\n\nHuman: {TEA}\n\nAI: {LIKE}"}], ONE),
     "a paragraph that begins with AI:": (

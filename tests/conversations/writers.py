@@ -447,7 +447,23 @@ WRITERS: dict[str, Writer] = {
         for n, (role, text) in enumerate(spoken(turns))],
     "matrix": lambda turns, id: {"id": id, "messages": [{"type": "m.room.message", "sender": role, "event_id": f"m{n}",
         "content": {"msgtype": "m.text", "body": text}} for n, (role, text) in enumerate(spoken(turns))]},
-    "deepgram": lambda turns, id: {"id": id, "results": {"utterances": [{"speaker": role, "transcript": text,
+    "dust": lambda turns, id: {"conversation": {"sId": id, "content": [
+        [{"type": "agent_message", "content": "Older."}] * (kind == "agent_message") + [{"type": kind, "content": text}]
+        for kind, text in _by_role(turns, user="user_message", assistant="agent_message", tool="content_fragment")]}},
+    "chatkit": lambda turns, id: {"id": id, "object": "chatkit.thread", "items": {"data": [
+        {"type": f"chatkit.{kind}", "thread_id": id, "created_at": n, "content": [{"type": "text", "text": text}]}
+        for n, (kind, text) in enumerate(_by_role(turns, user="user_message", assistant="assistant_message", tool="task"))]}},
+    "rasa, its events": lambda turns, id: [
+        {"sender_id": id, "type_name": kind, "timestamp": n, "data": {"event": kind, "text": text}}
+        for n, (kind, text) in enumerate(_by_role(turns, user="user", assistant="bot", tool="action"))],
+    "dialogflow of CX": lambda turns, id: {"name": id, "interactions": [
+        {"request": {"queryInput": {"text": {"text": asked[1]}}},
+         "response": {"queryResult": {"responseMessages": [{"text": {"text": [answer[1]]}}]}}}
+        for asked, answer in zip(spoken(turns)[::2], spoken(turns)[1::2], strict=True)]},
+    "pyrit": lambda turns, id: [
+        {"role": role, "conversation_id": id, "sequence": n, "original_value": "Tea.", "converted_value": text}
+        for n, (role, text) in enumerate(_by_role(turns, system="system", user="user", assistant="assistant"))],
+    "speech": lambda turns, id: {"id": id, "results": {"utterances": [{"speaker": role, "transcript": text,
         "start": n} for n, (role, text) in enumerate(spoken(turns))]}},
     "rasa": lambda turns, id: {"sender_id": id, "events": [{"event": "action", "name": "action_listen"}, *[{"event": kind,
         "text": text, "timestamp": n} for n, (kind, text) in enumerate(_by_role(turns, user="user", assistant="bot"))]]},

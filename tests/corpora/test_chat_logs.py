@@ -483,7 +483,8 @@ def test_wrong_tables(tmp_path: Path) -> None:
     assert refusal(Source(str(tmp_path / "empty")).read, "turn") == (
         f"{tmp_path / 'empty'}: is a folder without conversations. Give a folder of files (.json, .jsonl, .ndjson, .csv, .tsv, "
         ".parquet, .arrow) with "
-        "'messages', 'conversations' or 'turns', or name the columns of its tables by --columns."
+        "'messages', 'conversations' or 'turns', or name the columns of its tables by --columns, or the layout of its texts "
+        "by --layout."
     )
 
 

@@ -230,7 +230,7 @@ _HALVES = (
 
 def _of_halves(value: Value) -> list[Any]:
     """Return the messages of turns that have a question and its answer each; raise a LookupError or the like for others."""
-    names = (*WHOLE, "transcript", "history", "dialogue", "log", "messages.data", "interactions", "conversationTurns")
+    names = (*WHOLE, "transcript", "history", "dialogue", "log", "messages.data", "interactions", "conversationTurns", "conv")
     turns = next((turns for name in names if (turns := listed(at(value, name)))), [])
     (question,), (answer,) = (half & turns[0].keys() for half in _HALVES)
     if "role" in turns[0] or ("log" in value and question == "input"):  # a log of calls

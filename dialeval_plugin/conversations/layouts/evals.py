@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dialeval_plugin.conversations.messages import alternating, at
 from dialeval_plugin.core.errors import InputError
 
-from .layout import Layout, Logged, Value, elements, exchange, exchange_at, has, listed, messages_at, plain, shape
+from .layout import Layout, Logged, Value, elements, exchange, exchange_at, has, listed, messages_at, plain, said, shape
 
 
 def _lm_eval(value: Value) -> Iterator[Logged]:
@@ -82,6 +82,9 @@ LAYOUTS = [
     exchange_at("promptfoo", "results of promptfoo", "prompt.raw", "response.output", "vars"),
     Layout(name="openai-evals", about="logs of OpenAI's evals", read=_openai_event,
            recognises=lambda value: has(value, "event_id", "type", "data") or {*value} in ({"spec"}, {"final_report"})),
+    exchange_at("garak", "attempts of garak", "prompt.turns", "outputs", "entry_type"),
+    Layout("pyrit", "memory of PyRIT, a message a row", "role conversation_id converted_value",
+           message=said("role", "converted_value", conversation="conversation_id", turn_index="sequence")),
     exchange_at("wildbench", "answers of WildBench", "conversation_input", "output"),
     exchange_at("openai-eval-items", "items of OpenAI's hosted evals", "sample.input", "sample.output"),
     Layout("simple-evals", "results of simple-evals", "convos[]",

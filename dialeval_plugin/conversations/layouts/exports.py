@@ -246,6 +246,7 @@ def _aider_rows(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
         texts.append(line.removeprefix("#### "))
 
 
+_dust = said("type", "content", {"user_message": USER, "agent_message": ASSISTANT}, otherwise="event")
 _DEEPSEEK = "DeepSeek's export, or a chat as its page has it"
 
 LAYOUTS = [
@@ -273,6 +274,8 @@ LAYOUTS = [
                         otherwise="event", timestamp="ts"),
            open_question="is what the window of Cline or Roo Code showed, where the task may look like an answer. Read "
            "api_conversation_history.json, which is next to it"),
+    Layout("dust", "a conversation of Dust, with all versions of each message", "conversation{sId} conversation.content[]",
+           messages_at("conversation.content", id="conversation.sId", each=lambda versions: _dust(versions[-1]))),
     plain("cody", "chats of Cody", "interactions", "humanMessage", each=answered("humanMessage.text", "assistantMessage.text")),
     plain("big-agi", "chats of big-AGI", "messages", "role", "fragments", each=lambda one: {
         "role": one["role"], "created_at": one.get("created"),

@@ -278,8 +278,10 @@ def messages_of(value: Any, role: str) -> list[Any] | None:
     for name in ("chat_history", "history"):
         if (earlier := listed(value.get(name))) is not None:
             rest = {one: value[one] for one in value if one != name}
-            last = messages_of(rest, role) if rest else []
-            return None if last is None else [*(messages_of(earlier, USER) or []), *last]
+            before, last = messages_of(earlier, USER) or [], messages_of(rest, role) if rest else []
+            if before and last and _content(before[-1]) == _content(last[0]):
+                before = before[:-1]  # the history ends with the question
+            return None if last is None else [*before, *last]
     for name in _HOLDERS:
         if value.get(name) is not None:
             return _held(name, value[name], role)

@@ -256,6 +256,17 @@ def _mattermost(value: Value) -> Value | list[Value] | str:
     return [as_message(one["user"], one["message"], timestamp=one["create_at"], **place) for one in posts]
 
 
+def _heard(part: Value) -> Value:
+    """Return a part of a transcript, whose text may be the best of several, or in its words."""
+    text = part.get("transcript") or "".join(one["value"] for one in part.get("elements") or ())
+    text = part["nBest"][0]["display"] if "nBest" in part else text
+    speaker, when = (
+        at(part, "speaker | speaker_label | media_channel | channel"),
+        at(part, "start | start_time | offsetInTicks"),
+    )
+    return as_message(str(speaker), text, timestamp=when)
+
+
 _discord = said("author", "content", only=("type", {"Default", "Reply", None}), id="id", timestamp="timestamp")
 _mattermost_post = said("user_id", "message", only=("type", {"", None}), timestamp="create_at")
 _snapchat = said("From", "Content", only=("Media Type", {"TEXT"}), timestamp="Created")
@@ -314,6 +325,9 @@ LAYOUTS = [
                messages_at("value", each=_teams_message), open_question=ask_who(_BOTS)),
     _of_people("matrix", "Element's export of a Matrix room", "messages[event_id,sender,content]",
                messages_at("messages", each=_matrix_message)),
-    _of_people("deepgram", "utterances in Deepgram's transcript", "results.utterances[speaker,transcript]",
-               messages_at("results.utterances", each=said("speaker", "transcript", timestamp="start"))),
+    _of_people("speech", "a transcript with speakers of Deepgram, Amazon, Azure, Rev AI or Twilio",
+               " | ".join(("results.utterances[speaker,transcript]", "results.audio_segments[speaker_label,transcript]",
+                           "recognizedPhrases[nBest]", "monologues[speaker,elements]", "sentences[media_channel,transcript]")),
+               messages_at("results.utterances | results.audio_segments | recognizedPhrases | monologues | sentences",
+                           each=_heard)),
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, at
+from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, at, parsed_cell
 
 from .layout import Layout, Logged, Value, answered, as_message, elements, has, id_of, plain, said
 
@@ -110,6 +110,9 @@ _BOT_FRAMEWORK = "Microsoft's Bot Framework or Copilot Studio"
 LAYOUTS = [
     Layout("rasa", "a tracker of Rasa", "events[event]", _rasa,
         open_question="is a tracker of Rasa, which holds all sessions of a user. Read each as a conversation by --layout rasa"),
+    Layout("rasa", "events of a tracker of Rasa, a table", "sender_id type_name data",
+        message=lambda value: as_message({"user": USER, "bot": ASSISTANT}.get(value["type_name"], "event"),
+            at(parsed_cell(value["data"]), "text"), conversation=value["sender_id"], timestamp=value.get("timestamp"))),
     Layout("botpress", "messages of Botpress", "direction payload{}",
            message=said("direction", "payload.text | payload.markdown", {"incoming": USER}, otherwise=ASSISTANT,
                         only=("type", {"text", "choice", "markdown", None}), conversation="conversationId | threadId",
@@ -126,6 +129,8 @@ LAYOUTS = [
     Layout("dialogflow", "answers of Dialogflow to what users said, one a row", "queryResult{}",
            message=answered("queryResult.queryText | queryResult.text",
                "queryResult.fulfillmentText | queryResult.responseMessages", conversation="session")),
+    plain("dialogflow", "conversations of Dialogflow CX", "interactions", "request", "response", id="name",
+          each=answered("request.queryInput.text.text", "response.queryResult.responseMessages", timestamp="createTime")),
     Layout("lex", "conversation logs of Amazon Lex, a request a row", "inputTranscript sessionId",
            message=answered("inputTranscript", "messages | botResponse | message", conversation="sessionId",
                timestamp="timestamp")),
@@ -146,6 +151,9 @@ LAYOUTS = [
           each=said("sender_type | name", "msg", {"Trigger": "event"}, only=("type", {"chat.msg"}), timestamp="timestamp")),
     plain("gorgias", "a ticket of Gorgias", "messages", "from_agent", "body_text",
           each=said("from_agent", "body_text", {True: "agent", False: USER}, public="public", timestamp="sent_datetime")),
+    plain("chatkit", "a thread of OpenAI's ChatKit", "data | items.data", "thread_id", "type", "created_at",
+          each=said("type", "content", {"chatkit.user_message": USER, "chatkit.assistant_message": ASSISTANT},
+              otherwise="event", timestamp="created_at", id="id")),
     plain("tawk", "a chat of tawk.to", "chat.messages", "sender", "msg",
           each=said("sender.t", "msg", {"v": USER, "a": "agent", "s": "event"}, timestamp="time")),
     Layout("genesys", "transcripts of Genesys Cloud", "transcripts[phrases]",
