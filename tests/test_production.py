@@ -74,6 +74,7 @@ def test_the_service_of_the_page_answers_eight_callers_with_the_scores_of_the_sc
         assert list(callers.map(lambda chat: post(service, chat), CHATS * 8)) == expected * 8
 
 
+@pytest.mark.long
 def test_the_service_of_the_page_says_what_is_wrong_with_a_conversation(service: str) -> None:
     chat = [{"role": "user"}, {"role": "assistant", "content": "Hi."}]
     assert post(service, chat) == (422, {"detail": refusal(examples_from, [chat])})

@@ -366,6 +366,7 @@ def _changed(value: Any, other: Any) -> list[Any]:
     return found
 
 
+@pytest.mark.long  # all of them together
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_damaged_conversation_is_an_input_error_or_read(name: str) -> None:
     written = WRITERS[name]([("user", TEA), ("thinking", "Hm."), ("assistant", DO)], "c")

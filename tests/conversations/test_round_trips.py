@@ -69,7 +69,7 @@ def read(path: Path, name: str, turns: Turns, id: str) -> list[Conversation]:
 def test_what_is_written_in_a_layout_is_read_back(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("logs") / "chat.jsonl"
 
-    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
     @given(conversations(), st.from_regex(r"[a-z][a-z0-9-]{3,12}", fullmatch=True))
     def check(turns: Turns, id: str) -> None:
         expected = spoken(turns)
@@ -115,7 +115,7 @@ def test_a_request_or_a_row_of_a_data_set_is_read_back(name: str, tmp_path_facto
     asks = any(one.open_question for one in LAYOUTS if one.name == layout.name)
     options = ReadingOptions(layout=layout.name if asks else None)
 
-    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
     @given(exchanges(), st.from_regex(r"[a-z][a-z0-9-]{3,12}", fullmatch=True))
     def check(turns: Turns, id: str) -> None:
         path.write_text(text_of((REQUESTS.get(name) or CONVERSATIONS[name])(turns, id)), encoding="utf-8", newline="")

@@ -110,6 +110,7 @@ def test_a_response_that_is_its_own_reference_can_be_left_out(tiny_general: Path
     assert elsewhere == [None] * len(items)
 
 
+@pytest.mark.long
 def test_a_published_row_has_a_mean_only_of_all_seven_and_its_other_rows_are_marked(table: Table) -> None:
     rows = {str(row["evaluator"]): row for row in table.rows}
     deb = rows["DEB (Huynh et al., Table 14)"]

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 from scipy import stats
@@ -122,6 +122,7 @@ def weighted_pairs(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 def test_samples_equal_the_value_of_each_sample_written_out(name: str, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kendall, "_NUMBERS_AT_ONCE", at_once)
 
+    @settings(max_examples=40)
     @given(weighted_pairs())
     def check(sample: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
         x, y, weights = sample
