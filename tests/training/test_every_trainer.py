@@ -14,8 +14,9 @@ from dialeval_plugin.core.locks import sole_process
 from dialeval_plugin.version import __version__
 from tests.training_processes import Ended, TrainingProcesses, files_of, training_processes
 
-OTHERS = ("assistant", "general", "independence", "language_model", "language_model_early_end", "reconstruction")
-TRAINERS = ["slm", *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
+pytestmark = pytest.mark.long
+
+TRAINERS = ("slm", "assistant", "general", "independence", "language_model", "language_model_early_end", "reconstruction")
 FINISHED = "holds a trained model already. Choose another folder, or delete this one."
 
 WRONG_BACKBONE: dict[str, dict[str, Any]] = {
@@ -89,11 +90,7 @@ KILLED |= {"reconstruction": {11}}
 @pytest.mark.parametrize(
     ("name", "seed"),
     [
-        pytest.param(
-            name,
-            seed,
-            marks=[*([pytest.mark.long] if name in OTHERS else []), *([pytest.mark.exhaustive] if seed not in seeds else [])],
-        )
+        pytest.param(name, seed, marks=[pytest.mark.exhaustive] * (seed not in seeds))
         for name, seeds in KILLED.items()
         for seed in range(20)
     ],
@@ -173,7 +170,6 @@ def test_a_training_holds_its_folder_until_it_ends(name: str, processes: Trainin
         pass
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", WRONG_BACKBONE)
 def test_a_corrected_command_starts_anew(name: str, unbroken: Unbroken, slow: Slow) -> None:
     """FAULTS D22: the right backbone was refused because of the wrong one before it."""
