@@ -140,7 +140,7 @@ def test_the_document_shows_what_stands_in_the_file() -> None:
     assert shown.worse["repeated"] == f"{shown.fitting} {shown.fitting}"
     kinds = {row[0]: row[2] for row in rows_between(text, "| kind | what it is | here |", "<!-- written by hand -->")}
     assert kinds == {**shown.worse, "repeated": "the fitting response twice"}
-    kinds_of_turns = rows_between(text, "| kind | what the worse response is |", "The rules are blunt")
+    kinds_of_turns = rows_between(text, "| kind | what the worse response is |", "The rules are imprecise")
     assert [row[0] for row in kinds_of_turns] == list(TURN_FILES)
 
 
