@@ -83,14 +83,12 @@ class AskedPrompt(str):
     question: Question | None
     """None if the answer is not a rating."""
 
-    def __new__(cls, text: str, item: Item, question: Question | None) -> AskedPrompt:
+    @classmethod
+    def of(cls, text: str, item: Item, question: Question | None) -> AskedPrompt:
         """Return the text with its item and question."""
-        self = super().__new__(cls, text)
-        self.item, self.question = item, question
-        return self
-
-    def __getnewargs__(self) -> tuple[str, Item, Question | None]:  # type: ignore[override]  # those of str are fewer
-        return str(self), self.item, self.question
+        prompt = cls(text)
+        prompt.item, prompt.question = item, question
+        return prompt
 
 
 class LanguageModel(Protocol):
@@ -237,7 +235,7 @@ def judge_of(scorer: Scorer) -> PromptingScorer | None:
 def _asking(pending: Pending, questions: Sequence[Question | None]) -> Iterator[Request | Continuation]:
     for request, question in zip(pending.requests, questions, strict=False):  # an item that has its row makes no requests
         if isinstance(request, Request):
-            yield replace(request, prompt=AskedPrompt(request.prompt, pending.item, question))
+            yield replace(request, prompt=AskedPrompt.of(request.prompt, pending.item, question))
         else:
             text, continuation = request
-            yield AskedPrompt(text, pending.item, question), continuation
+            yield AskedPrompt.of(text, pending.item, question), continuation

@@ -254,6 +254,9 @@ def test_an_option_that_no_task_or_scorer_takes_is_refused(tiny_slm: Path) -> No
         run_with("slide_mini", {"slm": str(tiny_slm), "fuson": "agree"}, {})
     with refused("dstc10_dialog_mini: --metadata: there is no option 'fuson'. Known are: literal_log."):
         run_with("dstc10_dialog_mini", {"fuson": 1}, {})
+    # What a group's file tells its tasks is no option of users.
+    with refused("dstc10_dialog_mini: --metadata: there is no option 'when_absent'. Known are: literal_log."):
+        run_with("dstc10_dialog_mini", {"when_absent": "skip"}, {})
     with refused("--metadata: literal_log is 'maybe'. Give true or false."):
         mini_dataset(literal_log="maybe")
     with pytest.raises(InputError, match=r"^chrf: .* 'fuson'"):

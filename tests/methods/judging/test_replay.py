@@ -90,7 +90,7 @@ def test_a_run_that_is_not_stored_never_counts_as_an_unreadable_answer(kept: Pat
 
 def test_a_listener_hears_of_each_answer(kept: Path) -> None:
     heard: dict[int, str] = {}
-    prompts = [AskedPrompt("Rate it.", item, Question("overall", (0.0, 1.0))) for item in (BAD, NEW, GOOD)]
+    prompts = [AskedPrompt.of("Rate it.", item, Question("overall", (0.0, 1.0))) for item in (BAD, NEW, GOOD)]
     model = ReplayedLanguageModel(SOURCE, str(kept))
     model.generate([Request(prompt, 8) for prompt in prompts], on_answer=heard.__setitem__)
     assert heard == {0: "0.25", 2: "0.875"}
