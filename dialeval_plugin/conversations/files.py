@@ -235,10 +235,17 @@ def _rows_of_text(
     of_bytes: IO[bytes], name: str, layout: str | None, begins: list[str], *, is_log: bool = True, encoding: str = "utf-8-sig"
 ) -> Iterator[Line]:
     delimiter = _DELIMITERS.get(_bare(name).suffix)
-    file = io.TextIOWrapper(of_bytes, encoding=encoding, newline="\n" if delimiter is None else "")
-    if delimiter is not None:
-        yield from _without_blank(table_rows(file, name, delimiter, keeps_blank=is_log), begins)
-        return
+    # Closed also where only the first rows are read.
+    with io.TextIOWrapper(of_bytes, encoding=encoding, newline="\n" if delimiter is None else "") as file:
+        if delimiter is not None:
+            yield from _without_blank(table_rows(file, name, delimiter, keeps_blank=is_log), begins)
+        else:
+            yield from _rows_of_lines_or_json(file, name, layout, begins, is_log=is_log)
+
+
+def _rows_of_lines_or_json(
+    file: io.TextIOWrapper, name: str, layout: str | None, begins: list[str], *, is_log: bool
+) -> Iterator[Line]:
     n_before, first = 0, ""
     while (line := file.readline(LARGEST_ROW)) and not (first := line).strip():
         n_before += 1

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import bz2
 import csv
+import gc
 import gzip
 import io
 import json
 import lzma
 import shutil
 import sys
+import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -361,3 +363,15 @@ def test_what_is_no_input_of_score_or_compare_says_what_is() -> None:
     chats = [{"messages": [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]}]
     said = refusal(dialeval_plugin.compare, chats, chats)
     assert said == "conversations[0]: has no 'id', a text or a whole number. Give the id of the rated response."
+
+
+@pytest.mark.parametrize("name", ["chats.jsonl", "chats.jsonl.gz", "chats.zip"])
+def test_a_file_is_closed_where_its_first_rows_are_read(tmp_path: Path, name: str) -> None:
+    """A test of a user that takes warnings for errors failed by the open file."""
+    lines = json_lines(chat_rows()).encode()
+    (tmp_path / name).write_bytes({".gz": gzip.compress(lines), ".zip": zipped(chat_rows())}.get(Path(name).suffix, lines))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert len(dialeval_plugin.score(tmp_path / name, scorer="response_length")) == 3
+        gc.collect()
+    assert [str(one.message) for one in said if one.category is ResourceWarning] == []
