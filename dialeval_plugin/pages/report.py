@@ -6,6 +6,7 @@ The page holds its data once, as JSON, and its script draws conversations when t
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import re
 from collections import Counter
@@ -143,6 +144,10 @@ def _worst_first(scored: ScoredRows) -> list[tuple[str, list[ScoredRow]]]:
         # Responses to one context, which is the key of their conversation, have entries of their own.
         name = row.id if row.before and row.conversation == "\n".join(row.before) else row.conversation
         conversations.setdefault(name, []).append(row)
+    for rows in conversations.values():
+        numbers = [_number(row.fields.get("message")) or 0 for row in rows]
+        if all(later > earlier for later, earlier in itertools.pairwise(numbers)):
+            rows.reverse()  # requests of a log that is listed newest first
 
     def badness(rows: Sequence[ScoredRow]) -> tuple[float, float]:
         own = [row.score if scored.orientation == "higher" else -row.score for row in rows if row.score is not None]

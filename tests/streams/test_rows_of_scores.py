@@ -400,7 +400,13 @@ def test_requests_of_a_log_have_the_conversations_of_a_whole_one(tmp_path: Path)
         assert (name, summary.n_total, summary.estimate.n_clusters) == (name, 36, 12)
         assert source.reading.n_conversations - source.reading.n_silent == 12
         assert len({row.id for row in read_scored_rows(output).rows}) == 36
-        assert write_report(output, tmp_path / f"{name}.html").n_conversations == 12
+        page = tmp_path / f"{name}.html"
+        assert write_report(output, page).n_conversations == 12
+        shown = re.search('id="data">(.*?)</script>', page.read_text(encoding="utf-8"))
+        assert shown is not None
+        for _, cells in json.loads(shown[1])["conversations"]:
+            said = [text for row in cells for text in (*(text for _, text in row.get("before", ())), row["text"])]
+            assert said == [one["content"] for one in [*greeting, *growing(said[2].partition(" ")[0], 4)]]
 
 
 def test_new_answers_to_requests_are_paired_by_their_conversations(tmp_path: Path) -> None:
