@@ -353,16 +353,20 @@ def _json_lines(first: Iterable[str], file: io.TextIOWrapper, name: str, n_befor
             raise InputError(f"{where}: holds more than {LARGEST_ROW // 10**6} MB, the limit of a row. Split it.")
         while position < len(text):  # one value, or several joined ones
             value, position = parse_json_prefix(text, position, where, is_log=is_log)
-            yield _row(value, where)
+            yield row_of(value, where)
             position = _skip(text, position)
 
 
-def _row(value: Any, where: str) -> Line:
-    if isinstance(value, list):  # a conversation given as a list of messages
-        return Line(where, {"messages": value})
-    if not isinstance(value, dict):
-        raise InputError(f"{where}: expected a JSON object, got {value!r:.80}.")
-    return Line(where, value)
+def row_of(value: Any, where: str) -> Line:
+    """Return a row from an object, or from a conversation that is a list of messages."""
+    if isinstance(value, Mapping):
+        return Line(where, dict(value))
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise InputError(
+            f"{where}: expected a conversation, got {value!r:.80} ({type(value).__name__}). "
+            "Give a list of messages, or an object that has one under 'messages'."
+        )
+    return Line(where, {"messages": list(value)})
 
 
 def _skip(text: str, position: int) -> int:
@@ -381,17 +385,11 @@ def value_rows(text: str, name: str, n_before: int = 0, *, is_log: bool = True) 
 
     if is_array:
         position = _skip(text, position + 1)
-    is_flat = is_array and text[position : position + 1] == "["
     while position < len(text) and text[position : position + 1] != "]":
         line, counted = line + text.count("\n", counted, position), position
         value, position = parse_json_prefix(text, position, name, is_log=is_log)
         where = f"{name}:{line}" if is_array or n_rows else name
-        if not isinstance(value, dict) and not (is_flat and isinstance(value, list)):
-            raise InputError(
-                f"{where}: row {n_rows}: expected a JSON object, got {value!r:.80}. "
-                """Write each conversation as {"messages": [{"role": ..., "content": ...}, ...]}, or as a list of its turns."""
-            )
-        yield _row(value, where)
+        yield row_of(value, where)
         n_rows += 1
         position = _skip(text, position)
         if not is_array:

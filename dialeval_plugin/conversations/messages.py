@@ -127,7 +127,7 @@ _OTHER_TEXTS = (
     "caption",
 )  # fmt: skip
 """Fields that may hold the text or mean something else."""
-_WRAPPERS = ("message", "data", "kwargs", "payload")
+_WRAPPERS = ("message", "data", "kwargs", "payload", "_source")
 _SAYS = re.compile(
     r"send_(?:message|reply|response)|respond|reply|final_answer"
     r"|(?:(?:send|say|speak|talk|respond|reply|message)_to|message|answer)_(?:the_)?(?:user|customer|human)"

@@ -21,7 +21,7 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import Line
 
-from .files import NAME_EACH, Rows
+from .files import NAME_EACH, Rows, row_of
 from .layouts import find
 from .layouts.layout import CONVERSATION_IDS, IDS, WHOLE, Layout, Logged, Value, id_of
 from .messages import (
@@ -637,15 +637,4 @@ def given_rows(given: Any) -> Rows:
             f"conversations: expected a list of conversations, or a table of them, got {given!r:.80} ({type(given).__name__}). "
             "Wrap a single one in a list; score a file by dialeval_plugin.score."
         )
-    return Rows(_given_row(value, f"conversations[{index}]") for index, value in enumerate(given))
-
-
-def _given_row(value: Any, where: str) -> Line:
-    if isinstance(value, Mapping):
-        return Line(where, dict(value))
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        raise InputError(
-            f"{where}: expected a conversation, got {value!r:.80} ({type(value).__name__}). "
-            "Give a list of messages, or an object that has one under 'messages'."
-        )
-    return Line(where, {"messages": list(value)})
+    return Rows(row_of(value, f"conversations[{index}]") for index, value in enumerate(given))

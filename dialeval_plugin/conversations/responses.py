@@ -142,7 +142,9 @@ def likely_table(value: Mapping[str, Any]) -> str:
         spoken = {name: one for name, one in value.items() if isinstance(one, str) and " " in one}
         question = _first_field(spoken, _QUESTION, ())
         answer = _first_field({name: one for name, one in spoken.items() if name != question}, _ANSWER, ())
-        return f"--columns {shlex.quote(f'context={question},response={answer}')}" if question and answer else ""
+        is_earlier = (re.search("(?i)context|history|previous", name) and listed(value[name]) is not None for name in value)
+        is_known = question and answer and not any(is_earlier)
+        return f"--columns {shlex.quote(f'context={question},response={answer}')}" if is_known else ""
     conversation = conversation_in(value)
     whose = f"messages={name}," if name else f"conversation={conversation}," if conversation else ""
     return f"--columns {shlex.quote(whose + likely)}"

@@ -301,7 +301,8 @@ BOTH = "Give a list of turns as context and a string as response."
         ("", "in.jsonl: is empty, expected one JSON object a line."),
         (f"{SOUND}\n{{",
          "in.jsonl:2: not valid JSON (Expecting property name enclosed in double quotes). Was the file cut off?"),
-        (f'{SOUND}\n\n"a"\n', "in.jsonl:3: expected a JSON object, got 'a'."),
+        (f'{SOUND}\n\n"a"\n', "in.jsonl:3: expected a conversation, got 'a' (str). "
+         "Give a list of messages, or an object that has one under 'messages'."),
         ([*GOOD, {"context": []}], f"in.jsonl:3: has no 'response'. {BOTH}"),
         ([{"response": "a"}], f"in.jsonl:1: has no 'context'. {BOTH}"),
         ([*GOOD, {"context": [], "response": "a", "contxt": 1}],

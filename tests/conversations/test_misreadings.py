@@ -104,6 +104,11 @@ READ: dict[str, tuple[list[Any], Talk]] = {
         [{"threads": [{"id": "a"}, {"id": "b"}], "messages": [
             said(role, text, threadId=id) for id in "ab" for role, text in (("user", TEA), ("assistant", LIKE))]}], ONE * 2,
     ),
+    "hits of Elasticsearch": (
+        [{"took": 1, "hits": {"total": {"value": 4}, "hits": [
+            {"_index": "chat", "_source": {"conversation_id": id, **said(role, text)}}
+            for id in "ab" for role, text in (("user", TEA), ("assistant", LIKE))]}}], ONE * 2,
+    ),
     "roles in Persian": (chat(said("کاربر", TEA), said("دستیار", LIKE), said("کاربر", HOW)), ONE),
     "a role next to text": (chat({"role": "user", "text": TEA}, {"role": "assistant", "text": LIKE}), ONE),
     "the marks of LangChain's buffer": ([{"text": f"\n\nHuman: {TEA}\n\nAI: {LIKE}"}], ONE),
@@ -721,6 +726,10 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         "is read as a message of the layout 'gemini-cli', which other rows do not have. Read all rows alike by --layout "
         "gemini-cli, or by --columns speaker=NAME,text=NAME.",
     ),
+    "a question and its answer with what was said before in a list": (
+        [{"Context": [TEA, LIKE], "Question": HOW, "Answer": BREW, "Turn_no": 2}],
+        "Say what its fields are by --columns: messages=NAME of a whole conversation",
+    ),
     "columns in the order of the alphabet": (
         [{"assistant_1": LIKE, "assistant_2": BREW, "user_1": TEA, "user_2": HOW}], "Read it by --layout numbered-turns",
     ),
@@ -1167,6 +1176,11 @@ def test_numbers_and_times_of_subtitles_are_not_said(name: str, head: str, befor
     cues = [f"{before.format(n)}{who}: {text}\n\n" for n, (who, text) in enumerate((("User", TEA), ("Agent", LIKE)), start=1)]
     (path := tmp_path / name).write_text(head + "".join(cues), encoding="utf-8")
     assert talk(Source(str(path), ReadingOptions(layout="transcript"))) == ONE
+
+
+def test_marks_of_botium_tell_who_says_a_text(tmp_path: Path) -> None:
+    (path := tmp_path / "tea.convo.txt").write_text(f"Tea talk\n\n#me\n{TEA}\n\n#bot\n{LIKE}\n", encoding="utf-8")
+    assert talk(Source(str(path))) == ONE
 
 
 def test_lines_that_markdown_draws_between_messages_are_not_said(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ UNDER_A_HEAD = {"wechat-text", "discord-text"}
 BY_PEOPLE = {"topical-chat", "blended-skill-talk", "dailydialog", "empathetic-dialogues", "soda"}
 """Layouts of people who talk, among whom no assistant is; and those of one question: what they hold is no such conversation."""
 OF_ONE_QUESTION = {"dispreferred"}
-_MARKUP = re.compile(r"[<\[◁]\S|^\w+:|^analysis|^null$|^>|^-{3,}$")
+_MARKUP = re.compile(r"[<\[◁]\S|^\w+:|^analysis|^null$|^>|^[-=*_~#]{3,}$")
 SAID = TEXTS.filter(lambda text: bool(text) and not _MARKUP.search(text))
 """Without the markup of a prompt, a tool, Markdown or aider, and WhatsApp's word for a picture, which are no speech."""
 TALK: Turns = [("system", "Be kind."), ("user", "Do you like tea?"), ("thinking", "Hm."), ("tool", "look up tea"),

@@ -55,8 +55,8 @@ def test_each_row_knows_its_line(tmp_path: Path) -> None:
         ("[{}]\n[{}]", ":2: not valid JSON (text after the closing bracket). Were two files joined?"),
         (
             '[{},\n"text"]',
-            ":2: row 1: expected a JSON object, got 'text'. "
-            """Write each conversation as {"messages": [{"role": ..., "content": ...}, ...]}, or as a list of its turns.""",
+            ":2: expected a conversation, got 'text' (str). "
+            "Give a list of messages, or an object that has one under 'messages'.",
         ),
         ("[ ]", ": is an empty array, expected one object a row."),
     ],

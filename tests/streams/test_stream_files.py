@@ -433,11 +433,14 @@ def interrupted(*arguments: object) -> None:
     raise KeyboardInterrupt
 
 
+NO_CONVERSATION = "expected a conversation, got 3 (int). Give a list of messages, or an object that has one under 'messages'."
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"context": ["a"], "response": "b"}\n3\n', ":2: expected a JSON object, got 3."),
-        ('{"context": ["a"], "response": "b"}\n\n\n3\n', ":4: expected a JSON object, got 3."),
+        ('{"context": ["a"], "response": "b"}\n3\n', f":2: {NO_CONVERSATION}"),
+        ('{"context": ["a"], "response": "b"}\n\n\n3\n', f":4: {NO_CONVERSATION}"),
         ('{"context": ["a"], "response": 3}\n', ":1: Example"),
         ("", ": is empty, expected one JSON object a line."),
         ('{"conversation": "a", "text": "b"}\n', ": has nothing to score (without a turn to score: 1 of 1 conversations)."),

@@ -19,8 +19,6 @@ def _lm_eval(value: Value) -> Iterator[Logged]:
     arguments = value["arguments"]
     first = next(iter(arguments.values())) if isinstance(arguments, Mapping) else arguments[0]
     prompt = first["arg_0"] if isinstance(first, Mapping) else elements(first)[0]
-    while isinstance(prompt, list) and len(prompt) == 1 and not isinstance(prompt[0], Mapping):
-        prompt = prompt[0]
     for answer in elements(value["resps"][0]):
         if not isinstance(answer, str):
             raise InputError(

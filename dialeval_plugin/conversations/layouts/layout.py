@@ -301,7 +301,7 @@ _OF_MESSAGES = {"role", "type", "from", "kwargs", "data", "message"}
 def _of_list(elements: list[Any], role: str) -> list[Any] | None:
     if elements and all(is_pair(one) for one in elements):  # Gradio's history
         return alternating(text for pair in elements for text in pair)
-    if len(elements) == 1 and isinstance(elements[0], list):  # LangSmith's batch of one
+    if len(elements) == 1 and isinstance(elements[0], (list, str)):  # a batch of one
         return messages_of(elements[0], role)
     are_messages = any(isinstance(one, Mapping) and _OF_MESSAGES & one.keys() for one in elements)
     if role == ASSISTANT and len(elements) > 1 and not are_messages:

@@ -62,7 +62,7 @@ _WHATSAPP_MEDIA = re.compile(
 _WHATSAPP_END = re.compile(r" *<\w+(?:(?: \w+)+\.?|: [^<>\n]+)>\Z")
 """`<This message was edited>` or `<attached: 1.jpg>` at the end of a message, in any language."""
 _MARK = re.compile(
-    rf"(?:[\[(]?(?:{_DAY},? )?{_TIME}[\])]?(?: -)? +)?(?P<mark>(?:#{{1,6}} +)?(?P<sign>[^\w\s:;.,!?\"'<>()\[\]*#-]{{1,5}} )?"
+    rf"(?:[\[(]?(?:{_DAY},? )?{_TIME}[\])]?(?: -)? +)?(?P<mark>(?:#{{1,6}} *)?(?P<sign>[^\w\s:;.,!?\"'<>()\[\]*#-]{{1,5}} )?"
     rf"(?:_?\*\*|__|\[|<)?(?P<role>you|me|{ROLES})(?: said)?(?:(?:\*\*_?|__|\]|>)?[:：](?:\*\*|__)?|(?:\*\*_?)?(?=\s*$)))",
     re.IGNORECASE,
 )
