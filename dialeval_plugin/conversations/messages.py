@@ -456,6 +456,8 @@ def unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
         value = {name.removeprefix("message."): one for name, one in value.items()}
     for name in _WRAPPERS:
         inner = value.get(name)
+        if isinstance(inner, Mapping) and _has_own_text(value):
+            return value  # the object is about the message, such as an attachment
         if isinstance(inner, Mapping) and any(field in inner for field in (*_TEXT_FIELDS, *_WRAPPERS)):
             kind = value.get("type")
             if isinstance(path := value.get("id"), list) and path and (match := _LANGCHAIN.fullmatch(str(path[-1]))):
@@ -463,6 +465,11 @@ def unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
             outer = {one: value[one] for one in (*_SPEAKER_FIELDS, *_IS_USER) if one in value}
             return unwrapped({**({} if kind is None else {"type": kind}), **outer, **inner})
     return value
+
+
+def _has_own_text(value: Mapping[str, Any]) -> bool:
+    texts = (value[name] for name in _TEXT_FIELDS if name in value and name not in _WRAPPERS)
+    return is_message(value) and any(isinstance(one, (str, list)) and one for one in texts)
 
 
 def _sent(value: Mapping[str, Any]) -> list[Any]:

@@ -104,6 +104,9 @@ READ: dict[str, tuple[list[Any], Talk]] = {
         [{"threads": [{"id": "a"}, {"id": "b"}], "messages": [
             said(role, text, threadId=id) for id in "ab" for role, text in (("user", TEA), ("assistant", LIKE))]}], ONE * 2,
     ),
+    "an object next to the text of a message": (
+        chat(said("user", TEA, data={"text": "tea.pdf"}), said("assistant", LIKE, payload={"value": "5"})), ONE,
+    ),
     "hits of Elasticsearch": (
         [{"took": 1, "hits": {"total": {"value": 4}, "hits": [
             {"_index": "chat", "_source": {"conversation_id": id, **said(role, text)}}
