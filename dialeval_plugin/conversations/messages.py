@@ -452,6 +452,8 @@ def unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the message inside an envelope; LangChain's are known by their class names."""
     if not _CALLS.isdisjoint(value) and (sent := _sent(value)):
         return {"role": ASSISTANT, "content": sent}
+    if len(value) == 1 and is_side(name := next(iter(value))) and isinstance(value[name], str):
+        return {"role": name, "content": value[name]}
     if any(name.startswith("message.") for name in value):
         value = {name.removeprefix("message."): one for name, one in value.items()}
     for name in _WRAPPERS:

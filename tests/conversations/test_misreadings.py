@@ -107,6 +107,7 @@ READ: dict[str, tuple[list[Any], Talk]] = {
     "an object next to the text of a message": (
         chat(said("user", TEA, data={"text": "tea.pdf"}), said("assistant", LIKE, payload={"value": "5"})), ONE,
     ),
+    "a text under its role": (chat({"user": TEA}, {"assistant": LIKE}), ONE),
     "hits of Elasticsearch": (
         [{"took": 1, "hits": {"total": {"value": 4}, "hits": [
             {"_index": "chat", "_source": {"conversation_id": id, **said(role, text)}}
@@ -733,6 +734,7 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         [{"Context": [TEA, LIKE], "Question": HOW, "Answer": BREW, "Turn_no": 2}],
         "Say what its fields are by --columns: messages=NAME of a whole conversation",
     ),
+    "a role and a text, as of one message": ([{"messages": ["user", TEA]}], "is one message, a role and a text."),
     "columns in the order of the alphabet": (
         [{"assistant_1": LIKE, "assistant_2": BREW, "user_1": TEA, "user_2": HOW}], "Read it by --layout numbered-turns",
     ),

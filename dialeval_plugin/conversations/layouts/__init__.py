@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dialeval_plugin.conversations.messages import ASSISTANT, USER, at, is_message, named_lines, parsed_cell, sides_of
+from dialeval_plugin.conversations.messages import ASSISTANT, USER, at, is_message, is_role, named_lines, parsed_cell, sides_of
 from dialeval_plugin.conversations.order import current_of
 from dialeval_plugin.core.errors import InputError, unknown_name
 
@@ -108,10 +108,12 @@ def _read_whole(value: Value) -> list[Any]:
         raise InputError(
             f"{name}: is a text without roles. Begin each turn with 'User:' or 'Assistant:', or write a list of turns."
         )
-    return messages or [
-        cell if isinstance(one, str) and is_message(cell := parsed_cell(one)) else one
-        for one in required_list(given, name, "messages")
-    ]
+    messages = messages or required_list(given, name, "messages")
+    if len(messages) == 2 and all(isinstance(one, str) for one in messages) and is_role(messages[0]):
+        raise InputError(
+            f"{name}: is one message, a role and a text. Write all of them in a list, {{'messages': [[...], ...]}}."
+        )
+    return [cell if isinstance(one, str) and is_message(cell := parsed_cell(one)) else one for one in messages]
 
 
 def _only_list(value: Value, is_wanted: Callable[[list[Any]], bool]) -> list[Any]:
