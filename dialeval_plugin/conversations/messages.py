@@ -670,7 +670,7 @@ def _content(content: Any, where: str, left_out: Counter[str]) -> str | None:
         elif isinstance(part.get("transcript"), str):  # of audio
             texts.append(check_text(part["transcript"], f"{place}: transcript"))
         else:
-            left_out[f"{kind} part"] += 1
+            left_out[f"{check_text(kind, place)} part"] += 1
     return "\n".join(texts) if texts else None
 
 

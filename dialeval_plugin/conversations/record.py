@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
 import uuid
 from collections import Counter
@@ -310,7 +311,9 @@ def kept_fields(message: object, row: Mapping[str, Any], reading: Reading) -> Ke
     values = {name: at(row, name) if own.get(name) is None else own[name] for name in reading.options.keep}
     values = {name: value for name, value in values.items() if value is not None}
     reading.fields_present.update(values)
-    return tuple(
-        (name, value if isinstance(value, (str, int, float, bool, list, dict)) else str(value))
-        for name, value in values.items()
-    )
+    return tuple((name, value if isinstance(value, (int, float)) else _encodable(value)) for name, value in values.items())
+
+
+def _encodable(value: Any) -> Any:
+    """Return a kept value that can be written: as JSON, with "?" for half of a surrogate pair."""
+    return json.loads(json.dumps(value, ensure_ascii=False, default=str).encode(errors="replace"))

@@ -175,6 +175,18 @@ def test_a_table_has_the_columns_of_the_rows(chats: Path, tmp_path: Path) -> Non
     assert pandas.read_parquet(tmp_path / "out.parquet")["model"].tolist() == ["m-1", "m-1", "[1]"]
 
 
+def test_half_of_a_surrogate_pair_next_to_the_text_loses_no_row(tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
+    shown = {"role": "user", "content": [{"type": "text", "text": "Hi."}, {"type": "\ud800"}]}
+    logs = [{"id": "a", "tag": ["x\ud800", 1], "messages": turns}, {"id": "b", "messages": [shown, turns[1]]}]
+    source = tmp_path / "chats.jsonl"
+    source.write_text("".join(json.dumps(log) + "\n" for log in logs), encoding="utf-8")
+    (row,) = scored(source, tmp_path / "out.jsonl", keep=["tag"])
+    assert (row["id"], row["tag"]) == ("a:2", ["x?", 1])
+    meta = json.loads((tmp_path / "out.jsonl.meta.json").read_text(encoding="utf-8"))
+    assert meta["left_out"] == {"malformed conversation": 1}
+
+
 @pytest.mark.parametrize("name", ["out", "out.json", "out.txt", "out.jsonl.gz"])
 def test_a_name_that_does_not_say_the_kind_of_file_is_refused(chats: Path, tmp_path: Path, name: str) -> None:
     output = tmp_path / name
