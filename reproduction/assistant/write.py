@@ -311,7 +311,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
     parser = script_parser(__doc__, work="the scores")
     parser.add_argument("--scorer", action="append", required=True, help="bundled model or folder of one; may be repeated")
-    parser.add_argument("--out-of-fold", type=Path, help="by default the file beside the script, where it is there")
+    parser.add_argument("--out-of-fold", type=Path, help="by default the file next to the script, if it exists")
     options = parser.parse_args(arguments)
     file = options.out_of_fold or (_OUT_OF_FOLD if _OUT_OF_FOLD.exists() else None)
     folds: dict[str, dict[str, float]] = {}

@@ -1,8 +1,8 @@
 """Accuracy of the bundled classifiers in telling causes of a response from other utterances, on CGDIALOG+'s test files.
 
 Rows are those of training (`methods/causalscore/data.py`): of the unconditional classifier the marked causes and the turn
-before the response, beside the same turns with the response of another dialogue; of the conditional one the marked causes
-beside turns of the same dialogue that are none.
+before the response, next to the same turns with the response of another dialogue; of the conditional one the marked causes
+next to turns of the same dialogue that are none.
 
     python -m reproduction.causalscore.causes --document reproduction/causalscore/results.md
 """

@@ -19,8 +19,8 @@ from dialeval_plugin.reports.tables import Table
 from dialeval_plugin.statistics.estimates import ValueInterval
 from reproduction.fusion.judged import judged
 from reproduction.fusion.sets import reported_set
-from reproduction.general import beside
-from reproduction.general.beside import (
+from reproduction.general import comparison
+from reproduction.general.comparison import (
     NINE,
     OPEN_CHAT_MODELS,
     SEVEN,
@@ -182,7 +182,7 @@ def test_each_judge_has_its_difference_to_general_and_outcomes_are_counted() -> 
 
 def test_the_script_starts(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        beside.main(["--help"])
+        comparison.main(["--help"])
     assert ended.value.code == 0
     assert "--document" in capsys.readouterr().out
 

@@ -94,7 +94,7 @@ def _is_ours(function: Any) -> bool:
 
 @functools.cache
 def watch_requests() -> None:
-    """Let the host, in this process, build the requests of our tasks anew, and our scorer see those of its task before answers.
+    """Let the host, in this process, always build our tasks' requests, and our scorer see those of its task before answers.
 
     The key of the host's cache (`--cache_requests`) holds neither a task's options (`--metadata`) nor its data, so old prompts
     would be sent. A scorer of the host knows neither its task nor the documents until the model has given every answer.

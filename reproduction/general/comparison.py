@@ -3,7 +3,7 @@
 The first table has the small ones, on nine rated sets; the second one large models' published verdicts about the same items,
 with the difference to `general` and its interval. DIALEVAL_DATA_DIR names the folder with `dstc10` and `llm_judgements`.
 
-    python -m reproduction.general.beside --document docs/results.md
+    python -m reproduction.general.comparison --document docs/results.md
 
 `--again FOLDER` adds `general` as another training by its command made it, with another seed.
 """

@@ -1,7 +1,7 @@
 """GPT-4's stored verdicts as pass and fail next to two people's labels: our figures, and those of truescore and judgy.
 
-    pip install truescore==0.7.4 judgy==0.1.0    # beside this package, which needs neither
-    python -m reproduction.passports.beside --work FOLDER --document reproduction/passports/NOTES.md
+    pip install truescore==0.7.4 judgy==0.1.0    # with this package, which needs neither
+    python -m reproduction.passports.other_packages --work FOLDER --document reproduction/passports/NOTES.md
 
 One file a set, `FOLDER/beside/SET.csv`, is read by all three: an answer passes above the middle of its scale, and people
 labelled the answers of a third of the conversations, drawn at random. Needs `dstc10` and `llm_judgements` in DIALEVAL_DATA_DIR.
