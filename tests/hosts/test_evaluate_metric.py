@@ -213,11 +213,6 @@ def test_nothing_scored_gives_none_and_no_rows_give_empty_lists(metric: Dialogue
     assert (result["slide"], result["scores"], result["n_total"], result["unscored"]) == (None, [], 0, {})
 
 
-def test_a_whole_dialogue_without_its_last_turn_has_no_score() -> None:
-    result = load_metric("dialogue_likelihood").compute(predictions=[" ", "Fine."], contexts=[["Hi.", "Oh?"]] * 2)
-    assert (result["scores"][0], result["unscored"], result["n_scored"]) == (None, {"empty_input": 1}, 1)
-
-
 def test_r03_r04_odd_texts_have_a_defined_outcome(metric: DialogueMetric) -> None:
     responses = {"": None, " \t\n\u200b": None, "\x00\x07\x1b": None, "🙂": 0.1, "a\x00b": 0.3, "\ufeff\u202eabc\u2028": 0.6}
     result = metric.compute(predictions=list(responses), contexts=[["Hi."]] * len(responses))

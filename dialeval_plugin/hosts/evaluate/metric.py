@@ -20,7 +20,7 @@ from dialeval_plugin.conversations.messages import left_out_text
 from dialeval_plugin.conversations.reading import conversations_from
 from dialeval_plugin.conversations.record import Conversation, ReadingOptions, check_choice
 from dialeval_plugin.conversations.responses import context_and_response
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, advice_for_list, check_text, is_blank
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, advice_for_list, check_text
 from dialeval_plugin.core.errors import InputError, did_you_mean, unknown_name
 from dialeval_plugin.core.locks import CallLock
 from dialeval_plugin.core.registry import ADVICE, scorer_factory, scorer_names
@@ -253,10 +253,8 @@ for _name in ("add", "add_batch"):
 def _items(row: Example | Conversation, level: Level) -> list[Item]:
     if isinstance(row, Conversation):
         return row.items(level)
-    if level == "turn":
-        return [row]
-    # The last turn of a whole dialogue is in the column of responses; without it there is nothing to score.
-    return [Dialogue(row.id, () if is_blank(row.response.text) else (*row.context, row.response))]
+    # The last turn of a whole dialogue is in the column of responses.
+    return [row if level == "turn" else Dialogue(row.id, (*row.context, row.response))]
 
 
 def _result(name: str, scores: Scores) -> MetricResult:
