@@ -335,6 +335,18 @@ def growing(name: str, n: int) -> list[dict[str, str]]:
     return [{"role": ("user", "assistant")[place % 2], "content": f"{name} says {place}."} for place in range(n)]
 
 
+def conversations_of_page(scores: Path, *, n: int) -> list[list[str]]:
+    """Return the texts of each of the `n` conversations that the page of a score file shows."""
+    page = scores.with_suffix(".html")
+    assert write_report(scores, page).n_conversations == n
+    shown = re.search('id="data">(.*?)</script>', page.read_text(encoding="utf-8"))
+    assert shown is not None
+    return [
+        [text for row in rows for text in (*(text for _, text in row.get("before", ())), row["text"])]
+        for _, rows in json.loads(shown[1])["conversations"]
+    ]
+
+
 def test_a_log_that_repeats_the_history_has_the_conversations_of_a_whole_one(tmp_path: Path) -> None:
     """Every request was a conversation of its own, so that intervals were too narrow, and gates too sure."""
     names, lengths = [f"c{number}" for number in range(12)], (2, 4, 6)
@@ -362,12 +374,7 @@ def test_a_log_that_repeats_the_history_has_the_conversations_of_a_whole_one(tmp
         assert [([text for _, text in row.before], row.text) for _, row in sorted(to_label.items())] == sorted(
             ([one["content"] for one in growing(who, n - 1)], growing(who, n)[-1]["content"]) for who in names for n in lengths
         )
-        page = tmp_path / f"{name}.html"
-        assert write_report(output, page).n_conversations == 12
-        shown = re.search('id="data">(.*?)</script>', page.read_text(encoding="utf-8"))
-        assert shown is not None
-        for _, rows in json.loads(shown[1])["conversations"]:
-            said = [text for row in rows for text in (*(text for _, text in row.get("before", ())), row["text"])]
+        for said in conversations_of_page(output, n=12):
             assert said == [one["content"] for one in growing(said[0].partition(" ")[0], 6)]
 
 
@@ -412,12 +419,7 @@ def test_requests_of_a_log_have_the_conversations_of_a_whole_one(tmp_path: Path)
         assert (name, summary.n_total, summary.estimate.n_clusters) == (name, 36, 12)
         assert source.reading.n_conversations - source.reading.n_silent == 12
         assert len({row.id for row in read_scored_rows(output).rows}) == 36
-        page = tmp_path / f"{name}.html"
-        assert write_report(output, page).n_conversations == 12
-        shown = re.search('id="data">(.*?)</script>', page.read_text(encoding="utf-8"))
-        assert shown is not None
-        for _, cells in json.loads(shown[1])["conversations"]:
-            said = [text for row in cells for text in (*(text for _, text in row.get("before", ())), row["text"])]
+        for said in conversations_of_page(output, n=12):
             assert said == [one["content"] for one in [*greeting, *growing(said[2].partition(" ")[0], 4)]]
 
 

@@ -240,7 +240,9 @@ def _of_lists(value: Value, layouts: Iterable[Layout] = ()) -> Layout | None:
 
     within = [value, *(one for one in value.values() if isinstance(one, Mapping))]
     lists = [one[name] for one in within for name in _LISTS if isinstance(one.get(name), list) and one[name]]
-    return _of_several([(None, one) for of_list in lists if _of_one(of_list[0], layouts) for one in of_list], layouts)
+    return _of_several(
+        [(None, one, _of_one(one, layouts)) for of_list in lists if _of_one(of_list[0], layouts) for one in of_list]
+    )
 
 
 def _of_one(value: Any, layouts: Iterable[Layout]) -> Layout | None:
@@ -251,16 +253,15 @@ def _of_one(value: Any, layouts: Iterable[Layout]) -> Layout | None:
     return None if layout is None or layout.message else layout
 
 
-def _of_several(conversations: Sequence[tuple[object, Any]], layouts: Iterable[Layout]) -> Layout | None:
-    """Return the layout of an object that has these conversations, each with its id or None; None without any."""
-    found = [layout for _, one in conversations if (layout := _of_one(one, layouts))]
+def _of_several(conversations: Sequence[tuple[object, Any, Layout | None]]) -> Layout | None:
+    """Return the layout of an object with these conversations, each with its id or None, and its layout; None without any."""
+    found = [layout for _, _, layout in conversations if layout]
     if not found:
         return None
     question = next((layout.open_question for layout in found if layout.open_question), "")
 
     def read(value: Value) -> Iterator[Logged]:
-        for id, one in conversations:
-            layout = _of_one(one, layouts)
+        for id, one, layout in conversations:
             if layout is None or layout.open_question not in ("", question):
                 raise InputError("has a list of conversations, of which one is none. Write each conversation a row of its own.")
             yield from (logged._replace(id=id if logged.id is None else logged.id) for logged in layout.logged(one))
@@ -284,9 +285,13 @@ def _of_each(value: Value, layouts: Iterable[Layout] = ()) -> Layout | None:
         others = (re.search(AS_IT_SHOULD_BE, str(name), re.IGNORECASE) for name in by_id)
         if by_id.keys() & _OF_ANSWERS or any(others):
             continue
-        conversations = [(id, _whole(one)) for id, one in by_id.items()]
-        if all(_of_one(one, layouts) for _, one in conversations):
-            return _of_several(conversations, layouts)
+        conversations = []
+        for id, one in by_id.items():
+            if (layout := _of_one(whole := _whole(one), layouts)) is None:
+                break
+            conversations.append((id, whole, layout))
+        else:
+            return _of_several(conversations)
     return None
 
 

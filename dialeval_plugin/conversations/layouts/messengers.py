@@ -260,11 +260,8 @@ def _heard(part: Value) -> Value:
     """Return a part of a transcript, whose text may be the best of several, or in its words."""
     text = part.get("transcript") or "".join(one["value"] for one in part.get("elements") or ())
     text = part["nBest"][0]["display"] if "nBest" in part else text
-    speaker, when = (
-        at(part, "speaker | speaker_label | media_channel | channel"),
-        at(part, "start | start_time | offsetInTicks"),
-    )
-    return as_message(str(speaker), text, timestamp=when)
+    speaker = at(part, "speaker | speaker_label | media_channel | channel")
+    return as_message(str(speaker), text, timestamp=at(part, "start | start_time | offsetInTicks"))
 
 
 _discord = said("author", "content", only=("type", {"Default", "Reply", None}), id="id", timestamp="timestamp")
