@@ -273,10 +273,10 @@ def meta_eval(
         raise InputError("--calibrate: needs --alt-test. Add --alt-test 0.2, or leave it out.")
     how = AlignedScores(
         ratings=ratings,
-        qualities=quality or (),
+        qualities=quality or ([rating_column] if ratings and rating_column else ()),
         level=rows,
         columns=column or (),
-        rating_column=rating_column,
+        rating_column=None if ratings else rating_column,
         raters=of_people,
         lower=lower or (),
         human=agreement.human,

@@ -5,6 +5,7 @@ The cells of a column become numbers on a scale: pass and fail, named categories
 
 from __future__ import annotations
 
+import logging
 import math
 import shlex
 from array import array
@@ -18,6 +19,8 @@ import numpy as np
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.rows import MISSING, finite, is_number
+
+logger = logging.getLogger(__name__)
 
 Label = TypeVar("Label")
 ScaleKind: TypeAlias = Literal["binary", "nominal", "ordinal", "interval"]
@@ -272,6 +275,8 @@ class Cells:
             if unknown if known is None else len(unknown) == len(good):  # a judge may lack some of the words of people
                 raise InputError(f"--positive {positive}: there is no label {unknown[0]!r}. The labels are {shown}.")
             name, bad = " or ".join(good), [word for word in words if word not in good]
+            if known is None and len(words) > 1 and not bad:
+                logger.warning("%s: --positive %s names every label there is, so that all rows pass", where, positive)
             scale = Scale("binary", (bad[0] if len(bad) == 1 else f"not {name}", name))
             return {word: float(word in good) for word in words}, scale
         advice = "Name those that count as pass by --positive; for categories or ranks, certify takes all by --order"

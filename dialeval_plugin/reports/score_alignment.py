@@ -61,8 +61,9 @@ def align(files: Sequence[Path], how: AlignedScores) -> list[EvaluatorScores]:
         name, path = named_file(source)
         columns, own = read_score_file(path, how.columns, how.rating_column, how.raters if how.ratings is None else ())
         if (given := shared or own) is None:
-            raise InputError(f"{path}: has scores but no ratings. Name the file of the ratings with --ratings FILE.")
+            raise InputError(f"{path}: has scores but no ratings. Name a file by --ratings, or a column by --rating-column.")
         items = given if shared else of_level(given, how.level, str(path))
+        is_both = how.ratings is not None and Path(how.ratings).exists() and path.samefile(how.ratings)
         dataset = Path(how.ratings).stem if how.ratings else path.stem
         for read in columns:
             column = read if name is None else replace(read, evaluator=read.evaluator.replace(path.stem, name, 1))
@@ -74,6 +75,12 @@ def align(files: Sequence[Path], how: AlignedScores) -> list[EvaluatorScores]:
                     raise InputError(f"{path}: there is another evaluator {placed.evaluator!r}. Rename one of the files.")
                 names.add((placed.evaluator, quality, dataset))
                 raters = {item.id: item.ratings.get(quality, ()) for item in items}
+                of_scores = {id: () if score is None else (score,) for id, score in placed.scores.items()}
+                if is_both and of_scores == raters:
+                    raise InputError(
+                        f"{path}: {quality!r} is read as scores and as ratings. Name the column of the ratings by "
+                        "--rating-column, and leave --ratings out."
+                    )
                 people = {item.id: item.people[quality] for item in items if quality in item.people}
                 judgements = _judgements(placed, chosen, raters, quality, dataset, how.human)
                 aligned.append(replace(judgements, people=people))

@@ -228,14 +228,17 @@ def _check_alike(a: ScoredRows, b: ScoredRows, ignore: Collection[str]) -> list[
         how = f"how {' and '.join(unknown)} {'were' if len(unknown) > 1 else 'was'} scored"
         return [f"it is not recorded {how} (no .meta.json); both are assumed to be scored alike"]
     fields_a, fields_b = (dict(part.partition(":")[::2] for part in one.split("|")) for one in (a.signature, b.signature))
-    differing = [name for name in {**fields_a, **fields_b} if fields_a.get(name) != fields_b.get(name)]
+    known = {**fields_a, **fields_b}
+    differing = [name for name in known if fields_a.get(name) != fields_b.get(name)]
     differences = {name: f"{name} ({fields_a.get(name, 'none')}, {fields_b.get(name, 'none')})" for name in differing}
     if others := [name for name in differing if name not in ignore]:
         raise InputError(
             f"{a.name}, {b.name}: were scored in different ways: {', '.join(differences[name] for name in others)}. Score both "
             f"with the same scorer, release and options, or accept a difference that moves no score by --ignore {others[0]}."
         )
-    return [f"scored in different ways, which --ignore accepts: {', '.join(differences.values())}"] if differences else []
+    notes = [f"--ignore {name}: no such field. Known are: {', '.join(known)}" for name in ignore if name not in known]
+    accepted = ", ".join(differences.values())
+    return [*notes, f"scored in different ways, which --ignore accepts: {accepted}"] if accepted else notes
 
 
 def _check_unscored(a: ScoredRows, b: ScoredRows, max_gap: float) -> None:

@@ -313,6 +313,25 @@ def test_bad_ratings_end_with_2_and_say_where(dialeval: Run, files: Path, text: 
     assert (done.returncode, done.stderr) == (2, f"dialeval: r.jsonl{message}\n")
 
 
+def test_scores_are_not_correlated_with_themselves(dialeval: Run, files: Path) -> None:
+    lines = ["id,judge,human", *(f"{id},{GOOD[id]},{RATINGS[id][0]}" for id in RATINGS)]
+    (files / "t.csv").write_text("\n".join(lines) + "\n")
+    twice = ("meta-eval", "t.csv", "--ratings", "t.csv", "--coefficient", "pearson", "--rounds", "0", "--format", "json")
+    for words in (twice, (*twice, "--column", "judge")):
+        done = dialeval(*words)
+        assert (done.returncode, done.stderr) == (
+            2,
+            "dialeval: t.csv: 'judge' is read as scores and as ratings. Name the column of the ratings by --rating-column, and "
+            "leave --ratings out.\n",
+        )
+    alone = dialeval("meta-eval", "t.csv", "--rating-column", "human", *twice[4:])
+    assert rows_of(dialeval(*twice, "--column", "judge", "--quality", "human"))[0]["value"] == rows_of(alone)[0]["value"]
+    # The column of the ratings may be named in their own file too.
+    (files / "r.csv").write_text("\n".join(lines) + "\n")
+    (row,) = rows_of(dialeval("meta-eval", "good.jsonl", "--ratings", "r.csv", "--rating-column", "human", *twice[4:]))
+    assert (row["quality"], row["value"]) == ("human", rows_of(alone)[0]["value"])
+
+
 def test_every_column_of_numbers_in_a_csv_of_ratings_is_a_quality(dialeval: Run, files: Path) -> None:
     lines = ["id,level,kind,calm", *(f"{id},dialogue,{values[0]},{values[1]}" for id, values in RATINGS.items())]
     (files / "r.csv").write_text("\n".join(lines) + "\n")
@@ -334,7 +353,10 @@ def test_what_is_not_there_or_twice_is_named(dialeval: Run, files: Path) -> None
     (files / "s.json").write_text('{"q": 1.5, "r": 2}')
     rated = ("--ratings", "ratings.jsonl")
     for words, message in (
-        (("good.jsonl",), "good.jsonl: has scores but no ratings. Name the file of the ratings with --ratings FILE.\n"),
+        (
+            ("good.jsonl",),
+            "good.jsonl: has scores but no ratings. Name a file by --ratings, or a column by --rating-column.\n",
+        ),
         (
             ("good.jsonl", "--ratings", "nowhere"),
             "nowhere: there is no such file, and no set of this name. Known are: conture, ",

@@ -117,6 +117,18 @@ def test_several_labels_count_as_pass_where_they_are_named(tmp_path: Path) -> No
         read_labels(path, positive="ok,fine")
 
 
+def test_labels_that_all_count_as_pass_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = write(tmp_path, "id,label\na,pass\nb,fail\n")
+    same(read_labels(path, positive="pass"), [1], [0])
+    assert not caplog.messages
+    same(read_labels(path, positive="pass,fail"), [1], [1])
+    said = f"{path}: label: --positive pass,fail names every label there is, so that all rows pass"
+    assert caplog.messages == [said]
+    # People may pass all rows.
+    same(read_labels(write(tmp_path, "id,label\na,pass\nb,pass\n"), positive="pass"), [1], [1])
+    assert caplog.messages == [said]
+
+
 @pytest.mark.parametrize(
     ("scores", "expected"),
     [("0.9,0.2,0.7", (0.9, 0.2, 0.7)), ("pass,fail,pass", (1, 0, 1)), ("ok,bad,ok", (1, 0, 1)), ("1,2,3", (1, 2, 3))],

@@ -275,6 +275,13 @@ def test_a_difference_that_is_accepted_is_not_advised_again(tmp_path: Path) -> N
 def test_a_difference_that_is_accepted_is_said(tmp_path: Path) -> None:
     a, b = file(tmp_path / "a.jsonl", rows(), SIGNATURE), file(tmp_path / "b.jsonl", rows(), SIGNATURE.replace("1.0", "1.1"))
     assert compare(a, b, ignore=["version"]).notes == ["scored in different ways, which --ignore accepts: version (1.0, 1.1)"]
+    known = ", ".join(field.partition(":")[0] for field in SIGNATURE.split("|"))
+    said = f"--ignore release: no such field. Known are: {known}"
+    assert compare(a, b, ignore=["version", "release"]).notes == [
+        said,
+        "scored in different ways, which --ignore accepts: version (1.0, 1.1)",
+    ]
+    assert compare(a, a, ignore="release").notes == [said]
     a, b = file(tmp_path / "c.jsonl", rows()), file(tmp_path / "d.jsonl", rows())
     alike = "both are assumed to be scored alike"
     assert compare(a, b).notes == [f"it is not recorded how {a} and {b} were scored (no .meta.json); {alike}"]
