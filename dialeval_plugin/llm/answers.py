@@ -192,6 +192,8 @@ class Usage:
     """Requests answered from the cache instead."""
     n_failed: int = 0
     """Requests that reached the model and have no answer."""
+    n_not_sent: int = 0
+    """Requests that were not made, because those before failed one after the other."""
     prompt_tokens: int = 0
     """Tokens of the prompts that reached the model."""
     is_estimate: bool = False
@@ -204,14 +206,15 @@ class Usage:
             >>> print(Usage(n_asked=3, n_cached=9, n_failed=1, prompt_tokens=1200, is_estimate=True))
             3 calls, about 1200 prompt tokens (at 4 characters a token), 9 of 12 requests from the cache (75 %), 1 failed
         """
-        return f"{self.estimate()}, {self.n_failed} failed"
+        not_sent = f", {self.n_not_sent} not sent" if self.n_not_sent else ""
+        return f"{self.estimate()}, {self.n_failed} failed{not_sent}"
 
     def estimate(self) -> str:
         """Return the counts on one line, without failures: the result of a dry run."""
         tokens = f"{self.prompt_tokens} prompt tokens"
         if self.is_estimate:
             tokens = f"about {tokens} (at {CHARACTERS_PER_TOKEN} characters a token)"
-        n_requests = self.n_asked + self.n_cached
+        n_requests = self.n_asked + self.n_not_sent + self.n_cached
         share = f" ({100 * self.n_cached / n_requests:.0f} %)" if n_requests else ""
         return f"{self.n_asked} calls, {tokens}, {self.n_cached} of {n_requests} requests from the cache{share}"
 
@@ -267,7 +270,6 @@ class CachedLanguageModel:
             self.usage.n_cached += len(known)
             if missing:
                 names, asked = list(missing), [requests[place] for place in missing.values()]
-                self._count(["".join(one) if isinstance(one, tuple) else one.prompt for one in asked])
 
                 def keep(index: int, answer: Any) -> None:
                     if session and _is_kept(asked[index], answer):
@@ -275,10 +277,15 @@ class CachedLanguageModel:
 
                 fresh = ask(asked, on_answer=keep)
                 known.update(zip(names, fresh, strict=True))
-                self.usage.n_failed += sum(isinstance(answer, Unscored) for answer in fresh)
+                self._count(asked, fresh)
         return language_model.notify_listener([known[key] for key in keys], on_answer)
 
-    def _count(self, texts: Sequence[str]) -> None:
+    def _count(self, requests: Sequence[Asked], answers: Sequence[Any]) -> None:
+        pairs = zip(requests, answers, strict=True)
+        sent = [(request, answer) for request, answer in pairs if answer != language_model.NOT_ASKED]
+        texts = ["".join(request) if isinstance(request, tuple) else request.prompt for request, _ in sent]
+        self.usage.n_not_sent += len(requests) - len(sent)
+        self.usage.n_failed += sum(isinstance(answer, Unscored) for _, answer in sent)
         counted = language_model.count_tokens(self.model, texts)
         self.usage.n_asked += len(texts)
         self.usage.prompt_tokens += -(-sum(map(len, texts)) // CHARACTERS_PER_TOKEN) if counted is None else counted

@@ -26,6 +26,7 @@ class CutAnswer:
     text: str
 
 
+NOT_ASKED = Unscored(Reason.API_ERROR, "not asked: the requests before failed one after the other")
 MORE_ROOM = "Give the model more room with max_gen_toks=... in llm_args"
 Text: TypeAlias = str | CutAnswer
 """A model's answer, complete or truncated."""

@@ -22,7 +22,7 @@ from dialeval_plugin.core.errors import DialevalError
 from dialeval_plugin.core.redaction import redacted
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.hosts.registration import replaced
-from dialeval_plugin.llm.language_model import CutAnswer
+from dialeval_plugin.llm.language_model import NOT_ASKED, CutAnswer
 
 from . import versions
 from .arguments import is_a
@@ -49,7 +49,6 @@ _TRANSPORTS = ("requests", "urllib3", "aiohttp", "httpx")
 _LOGGERS = ("lm_eval", "asyncio", *_TRANSPORTS)
 """Loggers of the host and of its transports; asyncio logs errors of requests that nobody awaited."""
 NO_ANSWER = Unscored(Reason.API_ERROR, "the model gave no answer")
-NOT_ASKED = Unscored(Reason.API_ERROR, "not asked: the requests before failed one after the other")
 
 
 class GaveUp(Exception):

@@ -17,14 +17,13 @@ from yarl import URL
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.redaction import redacted
 from dialeval_plugin.core.scores import Reason, Unscored
-from dialeval_plugin.llm.language_model import CutAnswer
+from dialeval_plugin.llm.language_model import NOT_ASKED, CutAnswer
 from dialeval_plugin.terminal import Progress
 
 from . import versions
 from .asking import (
     MAX_FAILURES_IN_A_ROW,
     NEVER_REPEATED,
-    NOT_ASKED,
     USED_UP,
     GaveUp,
     RetryBudget,

@@ -42,7 +42,7 @@ from dialeval_plugin.llm.answers import (
     open_default,
     request_key,
 )
-from dialeval_plugin.llm.language_model import CutAnswer, Request, Text
+from dialeval_plugin.llm.language_model import NOT_ASKED, CutAnswer, Request, Text
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from tests.refusals import refusal
@@ -536,6 +536,14 @@ def test_usage_counts_distinct_requests_and_the_tokens_of_those_that_reach_the_m
     generate(model, "one two", "four")
     assert model.usage == Usage(n_asked=4, n_cached=1, n_failed=1, prompt_tokens=7)
     assert str(model.usage) == "4 calls, 7 prompt tokens, 1 of 5 requests from the cache (20 %), 1 failed"
+
+
+def test_requests_that_were_not_sent_are_no_calls(cache: AnswerCache) -> None:
+    answers = {"one two": "4", "x": DOWN, "y y y": NOT_ASKED}
+    model = CachedLanguageModel(Counting(lambda prompt: answers[prompt]), cache)
+    generate(model, *answers)
+    assert model.usage == Usage(n_asked=2, n_failed=1, n_not_sent=1, prompt_tokens=3)
+    assert str(model.usage) == "2 calls, 3 prompt tokens, 0 of 3 requests from the cache (0 %), 1 failed, 1 not sent"
 
 
 def test_tokens_are_estimated_where_the_model_does_not_count_and_it_is_said(model: CachedLanguageModel) -> None:
