@@ -60,6 +60,7 @@ def inspect(
 
     read = Source(source, reading.options())
     speakers: Counter[str] = Counter()
+    heard: set[int] = set()
     first: Conversation | None = None
     n_responses = n_single = n_dialogues = 0
     for one in read.conversations():
@@ -67,7 +68,11 @@ def inspect(
             n_dialogues += isinstance(one, Dialogue)
             n_single += not isinstance(one, Dialogue)
             continue
-        speakers.update(turn.speaker or "nobody" for turn in one.turns)
+        said = hash(one.continues or one.id)
+        for turn in one.turns:  # a turn that a later row, or another branch, repeats counts once
+            said = hash((said, turn.speaker, turn.text))
+            speakers[turn.speaker or "nobody"] += said not in heard
+            heard.add(said)
         n_responses += len(one.responses())
         first = first or (one if one.responses() else None)
     about = {entry.name: f"{entry.name} ({entry.about})" for entry in LAYOUTS}

@@ -8,6 +8,7 @@ import math
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -241,12 +242,21 @@ def _columns(text: str) -> int:
     return sum(0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF") for sign in text)
 
 
+@dataclass(slots=True)
+class _OfConversation:
+    """Sums over the responses of a conversation, and its worst score with the number of that message."""
+
+    n_turns: int = 0
+    n_scored: int = 0
+    total: float = 0.0
+    worst: tuple[float, int] | None = None
+
+
 class ConversationTable:
     """Table with one row per conversation, built as scores arrive: mean, worst turn, and the score of that turn.
 
     Rows are sorted by mean, worst first, then by worst turn, then in reading order; conversations without a score come last.
-    All responses of a conversation must arrive together; in a log that repeats the history, where they do not, a row is of one
-    request. Without `path`, only the worst `N_SHOWN` rows are kept.
+    The number of a turn is that of its message in its row of the log.
 
     Args:
         path: file to write; its name ends in .csv or .json.
@@ -262,9 +272,7 @@ class ConversationTable:
         if path is not None:
             check_output(path, input, "the table of the conversations")
         self.path, self._settings = path, dict[str, str]()
-        self._rows: list[tuple[tuple[bool, float, float, int], TableRow]] = []
-        self._n, self._id = 0, ""
-        self._turns: list[tuple[int, float | None]] = []
+        self._conversations: dict[str, _OfConversation] = {}
         self._sign, self._has_others = 1, False
 
     def check(self, item: Item | None) -> None:
@@ -282,34 +290,29 @@ class ConversationTable:
             if item.origin is None or item.origin.message is None:
                 self._has_others = True
                 continue
-            if (id := item.id.rpartition(":")[0]) != self._id:
-                self._finish()
-                self._id = id
-            self._turns.append((item.origin.message, value))
-
-    def _finish(self) -> None:
-        scored = [(value, number) for number, value in self._turns if value is not None]
-        if self._turns:
-            mean = sum(value for value, _ in scored) / len(scored) if scored else None
-            worst, number = min(scored, key=lambda one: self._sign * one[0], default=(None, None))
-            key = (not scored, self._sign * (mean or 0.0), self._sign * (worst or 0.0), self._n)
-            counts: TableRow = {"conversation": self._id, "n_turns": len(self._turns), "n_scored": len(scored)}
-            self._rows.append((key, {**counts, "mean": mean, "worst_turn": number, "worst_score": worst}))
-            self._n += 1
-        if self.path is None and len(self._rows) > 100 * N_SHOWN:
-            self._rows = sorted(self._rows, key=itemgetter(0))[:N_SHOWN]
-        self._turns = []
+            one = self._conversations.setdefault(item.origin.conversation, _OfConversation())
+            one.n_turns += 1
+            if value is not None:
+                one.n_scored, one.total = one.n_scored + 1, one.total + value
+                if one.worst is None or self._sign * value < self._sign * one.worst[0]:
+                    one.worst = value, item.origin.message
 
     def report(self) -> Table | None:
         """Write all rows to the file, and return the table of the worst ones; None for a single conversation or other items."""
-        self._finish()
-        rows = [row for _, row in sorted(self._rows, key=itemgetter(0))]
+        keyed: list[tuple[tuple[bool, float, float], TableRow]] = []
+        for name, one in self._conversations.items():
+            mean = one.total / one.n_scored if one.n_scored else None
+            worst, number = one.worst or (None, None)
+            counts: TableRow = {"conversation": name, "n_turns": one.n_turns, "n_scored": one.n_scored}
+            key = (worst is None, self._sign * (mean or 0.0), self._sign * (worst or 0.0))
+            keyed.append((key, {**counts, "mean": mean, "worst_turn": number, "worst_score": worst}))
+        rows = [row for _, row in sorted(keyed, key=itemgetter(0))]
         decimals = {"n_turns": 0, "n_scored": 0, "mean": 3, "worst_turn": 0, "worst_score": 3}
         columns = [text_column("conversation"), *(named_column(*one) for one in decimals.items())]
         if self.path is not None:
             write_text(self.path, Table(rows, columns, settings=self._settings).render(_FORMATS[self.path.suffix]))
-        if self._n < 2 or self._has_others:
+        if len(rows) < 2 or self._has_others:
             return None
-        n_more = self._n - N_SHOWN
+        n_more = len(rows) - N_SHOWN
         notes = [f"{n_more} more conversations: --by-conversation FILE.csv has all."] if n_more > 0 else []
         return Table(rows[:N_SHOWN], columns, notes)

@@ -11,7 +11,6 @@ import pytest
 from dialeval_plugin.core.dialogue import Example, Origin, Turn
 from dialeval_plugin.core.scores import Orientation, Reason, Row, Scores, Unscored
 from dialeval_plugin.core.signature import Signature
-from dialeval_plugin.reports import printed_scores
 from dialeval_plugin.reports.printed_scores import N_SHOWN, ConversationTable
 from dialeval_plugin.reports.tables import Table
 from tests.refusals import refused
@@ -88,19 +87,6 @@ def test_a_single_conversation_has_no_table_and_of_many_the_worst_are_shown() ->
     assert table(scored((0.5, 0.2, 0.3), places=[("a", None), ("b", None), ("c", 1)])) is None
     many = text_of(table(scored((0.5,) * 30, places=[(str(number), 2) for number in range(30)]))).split("\n")
     assert (len(many), many[-2]) == (2 + N_SHOWN + 3, "10 more conversations: --by-conversation FILE.csv has all.")
-
-
-def test_without_a_file_no_more_than_the_worst_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(printed_scores, "N_SHOWN", 2)
-    values = tuple(float(number * 37 % 1000) for number in range(1000))
-    places: list[tuple[str, int | None]] = [(str(number), 2) for number in range(1000)]
-    found = ConversationTable()
-    found.add(scored(values, places=places))
-    assert len(found._rows) <= 201
-    shown = found.report()
-    assert shown is not None
-    assert [row["mean"] for row in shown.rows] == [0.0, 1.0]
-    assert shown.notes == ["998 more conversations: --by-conversation FILE.csv has all."]
 
 
 def test_a_file_that_cannot_be_the_table_is_refused(tmp_path: Path) -> None:

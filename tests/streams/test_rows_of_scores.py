@@ -28,6 +28,7 @@ from dialeval_plugin.corpora.scored_input import Shard, Source
 from dialeval_plugin.labels.answers import RowToLabel, write_table_to_fill
 from dialeval_plugin.labels.scores import read_scored_rows
 from dialeval_plugin.pages.report import write_report
+from dialeval_plugin.reports.printed_scores import ConversationTable
 from dialeval_plugin.results.true_mean import next_labels
 from dialeval_plugin.streams import run
 from dialeval_plugin.streams.output import merge, read_rows
@@ -415,8 +416,13 @@ def test_requests_of_a_log_have_the_conversations_of_a_whole_one(tmp_path: Path)
     }  # fmt: skip
     for name, rows in logs.items():
         source = open_source(write_rows(tmp_path / f"{name} log.jsonl", rows))
-        summary = ScoreRun(LENGTH, source, output := tmp_path / f"{name}.jsonl", with_text=True).score()
+        table, output = ConversationTable(), tmp_path / f"{name}.jsonl"
+        summary = ScoreRun(LENGTH, source, output, with_text=True).score(collectors=[table.add])
         assert (name, summary.n_total, summary.estimate.n_clusters) == (name, 36, 12)
+        assert (shown := table.report()) is not None
+        assert {(row["n_turns"], row["n_scored"]) for row in shown.rows} == {(3, 3)}
+        assert len(shown.rows) == 12
+        assert "speakers: user (36 turns), assistant (36 turns)\n" in dialeval("inspect", source.name).stdout
         assert source.reading.n_conversations - source.reading.n_silent == 12
         assert len({row.id for row in read_scored_rows(output).rows}) == 36
         for said in conversations_of_page(output, n=12):
