@@ -258,7 +258,7 @@ def _score(
         table.check(next(run.items(), None))
     if explain:
         scorer.explain([])  # refuses before hours of work
-    each = len(scorer.questions()) if isinstance(scorer, PromptingScorer) else 0
+    each = len(scorer.questions) if isinstance(scorer, PromptingScorer) else 0
     # A small input is read to its end before hours of work.
     total = None if is_streamed(run.source.name) and each < 2 else sum(1 for _ in run.items())
     if total is not None and each > 1:

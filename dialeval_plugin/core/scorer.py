@@ -50,6 +50,10 @@ class Scorer(ABC):
 
     name: ClassVar[str]
     level: Level = "turn"
+    columns: tuple[str, ...]
+    """Names of the columns, the main one first."""
+    truncation_columns: Mapping[str, str] = MappingProxyType({})
+    """Columns that count truncated texts, each with a description of the loss; a run warns once per column."""
     orientation: Orientation = "higher"
     range: tuple[float, float] = (0.0, 1.0)
     """Lowest and highest value of the main column; a missing end is infinite."""
@@ -106,11 +110,6 @@ class Scorer(ABC):
         """Pickle the arguments, not the model."""
         return _unpickle, (type(self), *self._arguments, str(run_signature(self)))
 
-    @property
-    @abstractmethod
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns, the main one first."""
-
     @abstractmethod
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Score at most `window` different items, none of them `unscorable`; return one row per item, in order."""
@@ -122,11 +121,6 @@ class Scorer(ABC):
     def input_level(self, chosen: Level | None) -> Level | None:
         """Return the level of the items to read, the chosen one if there are several; None if none was chosen."""
         return chosen if self.levels else self.level
-
-    @property
-    def truncation_columns(self) -> Mapping[str, str]:
-        """Columns that count truncated texts, each with a description of the loss; a run warns once per column."""
-        return {}
 
     def unscorable(self, item: Item) -> Unscored | None:
         """Return why `item` cannot have a score; None if it can. Such items never reach `score_batch`."""

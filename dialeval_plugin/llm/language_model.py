@@ -190,6 +190,10 @@ class PromptingScorer(Scorer):
     needs: ClassVar[tuple[str, ...]] = ("llm",)
     prompts_llm_itself: ClassVar[bool] = True
     llm: LanguageModel
+    questions: Sequence[Question | None]
+    """Question of each request of an item, in order; None if its answer is not a rating."""
+    verdicts: Mapping[str, Question]
+    """Question of each column that contains verdicts of the language model only, for storing them."""
 
     def unscorable(self, item: Item) -> Unscored | None:
         """Return a reason for a blank response or a dialogue of blank turns."""
@@ -204,19 +208,10 @@ class PromptingScorer(Scorer):
     def finish(self, pending: Pending, answers: Sequence[Any]) -> Row:
         """Return the row of an item from the answer to each of its requests: as `Request.read` reads it, or `Unscored`."""
 
-    @abstractmethod
-    def questions(self) -> Sequence[Question | None]:
-        """Return the question of each request of an item, in order; None if its answer is not a rating."""
-
-    @abstractmethod
-    def verdicts(self) -> Mapping[str, Question]:
-        """Return the question of each column that contains verdicts of the language model only, for storing them."""
-
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Score all items of the window with one call of the model."""
         prepared = self.prepare(items)
-        questions = self.questions()
-        answers = self._answers([request for pending in prepared for request in _asking(pending, questions)])
+        answers = self._answers([request for pending in prepared for request in _asking(pending, self.questions)])
         return [
             self.finish(pending, [next(answers) for _ in pending.requests]) if pending.requests else pending.row
             for pending in prepared

@@ -28,9 +28,8 @@ class ComposedScorer(Scorer):
     def part_of(self, item: Item) -> Scorer:
         """Return the part that decides whether an item can be scored, names its scope, and explains its score."""
 
-    @property
-    def truncation_columns(self) -> dict[str, str]:
-        """Columns of truncated texts of all parts, and their descriptions."""
+    def all_truncation_columns(self) -> dict[str, str]:
+        """Return the columns of truncated texts of all parts, and their descriptions."""
         notes = defaultdict(list)
         for part in self.parts.values():
             for name, words in part.truncation_columns.items():

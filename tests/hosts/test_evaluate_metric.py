@@ -48,10 +48,7 @@ class StubScorer(Scorer):
     def __init__(self, bias: float = 0.0, llm: Scorer | None = None, variant: str = "stub") -> None:
         type(self).loads += 1
         self.bias, self.llm, self.variant = bias, llm, variant
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.variant, "turns", "references")
+        self.columns = (variant, "turns", "references")
 
     def signature_fields(self) -> dict[str, str | int | float | bool | None]:
         return {"method": "stub", "bias": self.bias, "llm": None if self.llm is None else str(self.llm.signature_fields())}

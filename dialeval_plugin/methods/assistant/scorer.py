@@ -128,35 +128,22 @@ class AssistantScorer(Scorer):
         beside = folder_in(self.folder)
         self.cross_encoder = None if beside is None else CrossEncoder(beside, choice)
         self.model_hash: str = model_identity(self.folder)
+        self.columns = TURN_COLUMNS if self.level == "turn" else DIALOGUE_COLUMNS
+        config = self.judge.config
+        question = longest_response(config.max_question_parts, config.max_context_tokens)
+        answer = longest_response(config.max_response_parts, config.max_response_tokens)
+        lost = (
+            f"a question is longer than {question}, or the turns before it than {config.max_context_tokens} tokens; "
+            "the question's middle, or the beginning of those turns, was not read",
+            f"an answer is longer than {answer}; its middle was not read",
+        )
+        self.truncation_columns = dict(zip(judging.TOKENS_CUT, lost, strict=True))
         self.percentiles, self.scope = read_percentiles(self, self.folder), Scope.read(self.folder)
 
     def _on_torch(self, choice: RuntimeChoice) -> TorchRuntime:
         from .model import load_runtime  # The first to import torch.
 
         return load_runtime(self.folder, choice)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the level's columns, the main one first."""
-        return TURN_COLUMNS if self.level == "turn" else DIALOGUE_COLUMNS
-
-    @property
-    def truncation_columns(self) -> dict[str, str]:
-        """Columns that count unread tokens before the answer and in the answer."""
-        config = self.judge.config
-        question_limit, answer_limit = (
-            longest_response(n_parts, n_tokens)
-            for n_parts, n_tokens in (
-                (config.max_question_parts, config.max_context_tokens),
-                (config.max_response_parts, config.max_response_tokens),
-            )
-        )
-        lost = (
-            f"a question is longer than {question_limit}, or the turns before it than {config.max_context_tokens} tokens; "
-            "the question's middle, or the beginning of those turns, was not read",
-            f"an answer is longer than {answer_limit}; its middle was not read",
-        )
-        return dict(zip(judging.TOKENS_CUT, lost, strict=True))
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Return the method, the model and the reading of the texts."""

@@ -73,11 +73,8 @@ class AutoScorer(ComposedScorer):
         self.settings = {"register": REGISTER_HASH}
         self.judges = tuple(part.columns[0] for part in self.parts.values())
         self.percentiles, self.scope = (self._of_both(name) for name in ("percentiles", "scope"))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns: the score, then the columns of both."""
-        return tuple(dict.fromkeys(["auto", *(name for part in self.parts.values() for name in part.columns)]))
+        self.columns = tuple(dict.fromkeys(["auto", *(name for part in self.parts.values() for name in part.columns)]))
+        self.truncation_columns = self.all_truncation_columns()
 
     def part_of(self, item: Item) -> Scorer:
         """Return the scorer of the register of the item's conversation."""

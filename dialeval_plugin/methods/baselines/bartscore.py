@@ -69,11 +69,7 @@ class BartScore(Seq2SeqScorer[_Pair, tuple[float, int]]):
         self.direction = direction
         self._reads_context = direction == "context_to_response"
         self._open(model, max_tokens, batch_size, device, revision)
-
-    @property
-    def truncation_columns(self) -> dict[str, str]:
-        """Column of truncated texts, and its description."""
-        return {"n_cut": f"texts are longer than {self.opened.max_tokens} tokens and were cut"}
+        self.truncation_columns = {"n_cut": f"texts are longer than {self.opened.max_tokens} tokens and were cut"}
 
     def unscorable(self, item: Item) -> Unscored | None:
         """Return a reason also for a response without a text to compare it with."""

@@ -46,7 +46,6 @@ class BertScore(ReferenceScorer):
     needs = ("references", "hub model")
     citation: ClassVar[str] = bibtex("zhang2020bertscore")
     range = (-1.0, 1.0)
-    measures = ("bertscore_f1", "bertscore_precision", "bertscore_recall")
 
     @checked_init
     def __init__(
@@ -69,6 +68,8 @@ class BertScore(ReferenceScorer):
         self._model, self._tokenizer = self._open(folder)
         self._batch_size = batch_size
         self._hash = content_hash(folder)
+        lost = f"a text is longer than {self._tokenizer.model_max_length} tokens; its end was not read"
+        self.set_measures("bertscore_f1", "bertscore_precision", "bertscore_recall", cut=lost)
 
     def _open(self, folder: Path) -> tuple[Any, Any]:
         stored = check_weights(folder)
@@ -82,11 +83,6 @@ class BertScore(ReferenceScorer):
             tokenizer.model_max_length = longest_input(model, tokenizer) or 512
         tokenizer.split_special_tokens = True
         return model.to(self._device), tokenizer
-
-    @property
-    def truncation_columns(self) -> dict[str, str]:
-        """Column of truncated texts, and its description."""
-        return {"n_cut": f"a text is longer than {self._tokenizer.model_max_length} tokens; its end was not read"}
 
     def compare(self, compared: Sequence[Compared]) -> list[Row]:
         """Compare each response with each of its references."""

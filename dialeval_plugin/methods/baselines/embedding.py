@@ -159,7 +159,7 @@ class EmbeddingOverlap(OneByOneScorer):
         if vectors is not None and encoder is not None:
             raise InputError("embedding_overlap: both vectors and encoder are given. Leave one of them out.")
         self.method = method
-        self.measures = tuple(dict.fromkeys((method, *METHODS)))
+        self.set_measures(*dict.fromkeys((method, *METHODS)))
         self._vectors: EncoderVectors | FileVectors = (
             EncoderVectors(encoder or PACKAGED_ENCODER, revision=revision) if vectors is None else FileVectors(Path(vectors))
         )
@@ -202,7 +202,6 @@ class SentenceSimilarity(ReferenceScorer):
     name: ClassVar[str] = "sentence_similarity"
     needs = ("references", "encoder")
     range = (-1.0, 1.0)
-    measures = ("sentence_similarity",)
 
     @checked_init
     def __init__(
@@ -223,11 +222,7 @@ class SentenceSimilarity(ReferenceScorer):
         self._runtime = open_runtime(folder, choice, load=load, calibration=mini.calibration_texts)
         self._window = self._runtime.longest
         self._hash = content_hash(folder)
-
-    @property
-    def truncation_columns(self) -> Mapping[str, str]:
-        """Column of truncated texts, and its description."""
-        return {"n_cut": f"a text is longer than {self._window} tokens; its end was not read"}
+        self.set_measures(self.name, cut=f"a text is longer than {self._window} tokens; its end was not read")
 
     def compare(self, compared: Sequence[Compared]) -> list[Row]:
         """Embed each distinct text once and compare."""

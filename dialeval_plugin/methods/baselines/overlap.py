@@ -55,7 +55,7 @@ class Bleu(OneByOneScorer):
             f"bleu_{order}": BLEU(max_ngram_order=order, smooth_method=smooth, effective_order=True)
             for order in dict.fromkeys((n, *range(1, LONGEST_NGRAM + 1)))
         }
-        self.measures = tuple(self._metrics)
+        self.set_measures(*self._metrics)
 
     def compare_one(self, compared: Compared) -> Row:
         """Compare a response with all of its references at once."""
@@ -77,11 +77,11 @@ class Chrf(OneByOneScorer):
     name: ClassVar[str] = "chrf"
     citation: ClassVar[str] = bibtex("popovic2015chrf")
     range = (0.0, 100.0)
-    measures = ("chrf",)
 
     @checked_init
     def __init__(self, *, word_order: Annotated[int, Ge(0)] = 0) -> None:
         self._metric = CHRF(word_order=word_order)
+        self.set_measures("chrf")
 
     def compare_one(self, compared: Compared) -> Row:
         """Compare a response with each of its references."""
@@ -110,7 +110,7 @@ class Rouge(OneByOneScorer):
     @checked_init
     def __init__(self, kind: RougeKind = "rouge_l", *, stem: bool = False) -> None:
         self.kind, self.stem = kind, stem
-        self.measures = tuple(dict.fromkeys((kind, *_ROUGE)))
+        self.set_measures(*dict.fromkeys((kind, *_ROUGE)))
         self._tokenizer = DefaultTokenizer(stem)
         self._scorer = RougeScorer(list(_ROUGE.values()), tokenizer=self._tokenizer)
 
@@ -149,13 +149,13 @@ class Meteor(OneByOneScorer):
     name: ClassVar[str] = "meteor"
     needs = ("references", "WordNet")
     citation: ClassVar[str] = bibtex("banerjee2005meteor")
-    measures = ("meteor",)
 
     @checked_init
     def __init__(self, *, synonyms: bool = True) -> None:
         self.synonyms = synonyms
         self._wordnet = _wordnet() if synonyms else _NO_SYNONYMS
         self._stemmer = PorterStemmer()
+        self.set_measures("meteor")
 
     def compare_one(self, compared: Compared) -> Row:
         """Compare a response with each of its references."""

@@ -39,21 +39,20 @@ class ReferenceScorer(Scorer):
     response that equals a reference is scored like any other and counted in `n_references_equal`, because this score says
     nothing about it.
 
-    A subclass defines `measures` and `compare`, or `compare_one` of `OneByOneScorer`.
+    A subclass calls `set_measures`, and defines `compare`, or `compare_one` of `OneByOneScorer`.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("references",)
-    measures: tuple[str, ...]
-    """Names of the columns with similarities, the main one first."""
+
+    def set_measures(self, *measures: str, cut: str = "") -> None:
+        """Set the names of the columns with similarities, the main one first; `cut` describes the loss of truncated texts."""
+        self.measures = measures
+        self.truncation_columns = {"n_cut": cut} if cut else {}
+        self.columns = (*measures, N_EQUAL, *self.truncation_columns)
 
     @abstractmethod
     def compare(self, compared: Sequence[Compared]) -> list[Row]:
         """Return one row per response with the columns of `measures` and `truncation_columns`."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Measures, the number of references that equal the response, and counts of truncated texts."""
-        return (*self.measures, N_EQUAL, *self.truncation_columns)
 
     def unscorable(self, item: Item) -> Unscored | None:
         """Return a reason also for a response without a visible reference."""

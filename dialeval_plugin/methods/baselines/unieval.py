@@ -94,18 +94,10 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
         self._open(model, max_tokens, batch_size, device, revision)
         self._yes, self._no = (ids[0] for ids in self.opened.pieces(["Yes", "No"]))
         self._sentences = PunktSentenceTokenizer()
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Dimension, and number of tokens cut from the history."""
-        return (self.dimension, "n_cut")
-
-    @property
-    def truncation_columns(self) -> Mapping[str, str]:
-        """Column of tokens cut from the history, and its description."""
-        return {
-            "n_cut": f"the question is longer than {self.opened.max_tokens} tokens; the beginning of the history was not read"
-        }
+        self.columns = (dimension, "n_cut")
+        longest = self.opened.max_tokens
+        lost = f"the question is longer than {longest} tokens; the beginning of the history was not read"
+        self.truncation_columns = {"n_cut": lost}
 
     def unscorable(self, item: Item) -> Unscored | None:
         """Return a reason also for a response without the history or the facts that the question needs."""

@@ -140,12 +140,9 @@ class DialogueBreakdownScorer(Scorer):
         self.scope = Scope.read(models[0].folder)
         stored = None if options.transductive else _load_calibration(options.calibration, models)
         self.extremes = None if stored is None else _extremes(stored, options.method, options.context, self.aggregation)
-        self.max_tokens = _max_tokens(models, options.max_tokens, stored)
-
-    @property
-    def truncation_columns(self) -> Mapping[str, str]:
-        """Column of truncated contexts, and its description."""
-        return {"n_cut": f"the response with its context is longer than {self.max_tokens} tokens; the beginning was not read"}
+        self.max_tokens = longest = _max_tokens(models, options.max_tokens, stored)
+        lost = f"the response with its context is longer than {longest} tokens; the beginning was not read"
+        self.truncation_columns = {"n_cut": lost}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Return method, models, handling of responses, and calibration."""

@@ -119,19 +119,10 @@ class CausalScorer(Scorer):
                 "causalscore: the variant 'preceding_2' needs a model that was trained without annotated causes, and this one "
                 "was not. Train one with `dialeval train independence --labels preceding_2`, or choose another variant."
             )
+        parts = ["unconditional"] if options.variant == "unconditional" else ["unconditional", "conditional", "max_ci"]
+        self.columns = tuple(dict.fromkeys((options.variant, *parts, "n_dependent", "n_turns", "n_cut")))
+        self.truncation_columns = {"n_cut": self.model.unconditional.limit}
         self.percentiles, self.scope = read_percentiles(self, folder), Scope.read(folder)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Columns, the variant's first."""
-        parts = ["unconditional"] if self.options.variant == "unconditional" else ["unconditional", "conditional", "max_ci"]
-        names = [self.options.variant, *parts, "n_dependent", "n_turns", "n_cut"]
-        return tuple(dict.fromkeys(names))
-
-    @property
-    def truncation_columns(self) -> dict[str, str]:
-        """Column of truncated texts, and its description."""
-        return {"n_cut": self.model.unconditional.limit}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Return method, variant, model, conditions, choices about equation 1 and handling of texts."""

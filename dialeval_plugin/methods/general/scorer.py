@@ -188,24 +188,10 @@ class GeneralScorer(Scorer):
             )
         self._weights = None if self._rated is None else self._rated.weights_without(leave_out)
         self._seen = {} if self._rated is None or options.score_fitted else self._rated.seen(leave_out)
-        self.percentiles, self.scope = read_percentiles(self, self.folder), Scope.read(self.folder)
-
-    def _on_torch(self, choice: RuntimeChoice) -> TorchRuntime:
-        from .model import load_runtime  # The first to import torch.
-
-        return load_runtime(self.folder, choice)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the level's columns, the main one first; without `acceptance` if the model has not learnt it."""
         of_level: tuple[str, ...] = TURN_COLUMNS if self.level == "turn" else DIALOGUE_COLUMNS
-        if self._with_references:
-            of_level = (*of_level, REFERENCE_SIMILARITY)
-        return of_level if self._model.acceptance else tuple(name for name in of_level if name != ACCEPTANCE)
-
-    @property
-    def truncation_columns(self) -> dict[str, str]:
-        """Columns that count unread tokens of contexts, responses and, if they are read, facts."""
+        of_references = (REFERENCE_SIMILARITY,) if options.with_references else ()
+        has_acceptance = self._model.acceptance is not None
+        self.columns = tuple(name for name in (*of_level, *of_references) if has_acceptance or name != ACCEPTANCE)
         config = self._model.config
         longest = longest_response(config.max_response_windows, config.max_response_tokens)
         lost = (
@@ -213,7 +199,14 @@ class GeneralScorer(Scorer):
             f"a response is longer than {longest}; its end was not read",
             f"the facts are longer than {config.max_context_tokens} tokens; their beginning was not read",
         )
-        return {name: words for name, words in zip(judging.TOKENS_CUT, lost, strict=True) if name in self.columns}
+        read = zip(judging.TOKENS_CUT, lost, strict=True)
+        self.truncation_columns = {name: words for name, words in read if name in self.columns}
+        self.percentiles, self.scope = read_percentiles(self, self.folder), Scope.read(self.folder)
+
+    def _on_torch(self, choice: RuntimeChoice) -> TorchRuntime:
+        from .model import load_runtime  # The first to import torch.
+
+        return load_runtime(self.folder, choice)
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Return the method, the model, the reading of texts, and the weights of the mixture."""

@@ -194,16 +194,14 @@ class CriterionJudge(language_model.PromptingScorer):
         # A tokenizer may take the space before a number into its token or not.
         self._forms = [f"{space}{rating}" for space in (" ", "") for rating in self._ratings]
         self.range = (low, high) if self.unparsed is None else (min(low, self.unparsed), max(high, self.unparsed))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Mean of the criteria under the scorer's name, the criteria, their variances, and counts of unread answers."""
-        columns = [self.name, *self.criteria, *(f"{name}_variance" for name in self.criteria)]
-        if self.mode == "sampled":
-            columns += [f"{name}_unread" for name in self.criteria]
-        if self.keep_samples:
-            columns += [f"{name}_{number}" for name in self.criteria for number in range(1, self.n_samples + 1)]
-        return tuple(columns)
+        self.columns = (self.name, *names, *(f"{name}_variance" for name in names))
+        if mode == "sampled":
+            self.columns += tuple(f"{name}_unread" for name in names)
+        if keep_samples:
+            self.columns += tuple(f"{name}_{number}" for name in names for number in range(1, n_samples + 1))
+        self.verdicts = {name: language_model.Question(name, prompt.scale) for name, prompt in self.criteria.items()}
+        n_requests = len(self._forms) if mode == "weighted" else n_samples
+        self.questions = [question for question in self.verdicts.values() for _ in range(n_requests)]
 
     def prepare(self, items: Sequence[Item]) -> list[language_model.Pending]:
         """Return the requests of samples, or of each spelling of a rating, for each criterion of each response."""
@@ -225,15 +223,6 @@ class CriterionJudge(language_model.PromptingScorer):
                 return Unscored(rating.reason, f"{name}: {rating.detail}")
             ratings[name] = rating
         return self._row(ratings)
-
-    def questions(self) -> Sequence[language_model.Question]:
-        """Return the criterion of each sample, or of each spelling of a rating."""
-        n_requests = len(self._forms) if self.mode == "weighted" else self.n_samples
-        return [question for question in self.verdicts().values() for _ in range(n_requests)]
-
-    def verdicts(self) -> Mapping[str, language_model.Question]:
-        """Return the criteria."""
-        return {name: language_model.Question(name, prompt.scale) for name, prompt in self.criteria.items()}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Return prompts with hashes, model with revision, and the computation of ratings from answers."""

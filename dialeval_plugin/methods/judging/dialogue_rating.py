@@ -7,7 +7,7 @@ quality interesting. The others are this project's, from the questions to FED's 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import ClassVar
@@ -231,11 +231,9 @@ class DialogueRatingScorer(PromptingScorer):
                 )
         self._shown = {prompt.quality: prompt.prefix(examples) for prompt in self.prompts}
         self._n_examples = len(examples)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Requested qualities, in order; each from 0 to the top of its scale."""
-        return tuple(prompt.quality for prompt in self.prompts)
+        self.verdicts = {prompt.quality: Question(prompt.quality, (0.0, float(prompt.highest))) for prompt in self.prompts}
+        self.columns = tuple(self.verdicts)
+        self.questions = [self.verdicts[prompt.quality] for prompt in self.prompts for _ in prompt.forms]
 
     def prepare(self, items: Sequence[Item]) -> list[Pending]:
         """Return the spellings of all ratings of all qualities for each item."""
@@ -257,14 +255,6 @@ class DialogueRatingScorer(PromptingScorer):
             row[prompt.quality] = None if isinstance(result, Unscored) else result.rating
         return row
 
-    def questions(self) -> Sequence[Question]:
-        """Return the quality of each spelling of a rating."""
-        return [question for prompt in self.prompts for question in repeat(_question(prompt), len(prompt.forms))]
-
-    def verdicts(self) -> Mapping[str, Question]:
-        """Return the qualities."""
-        return {prompt.quality: _question(prompt) for prompt in self.prompts}
-
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Return prompts with hashes, model with revision, weights of ratings, and examples."""
         return {
@@ -276,10 +266,6 @@ class DialogueRatingScorer(PromptingScorer):
             "examples": self._n_examples,
             "examples_hash": text_hash(*self._shown.values()) if self._n_examples else None,
         }
-
-
-def _question(prompt: RatingPrompt) -> Question:
-    return Question(prompt.quality, (0.0, float(prompt.highest)))
 
 
 def _prompts(quality: str | Sequence[str], level: Level | None) -> tuple[RatingPrompt, ...]:

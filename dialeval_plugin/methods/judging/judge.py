@@ -8,7 +8,7 @@ project's (docs/data/prompts).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
@@ -152,12 +152,13 @@ class PromptedJudge(language_model.PromptingScorer):
 
     name: ClassVar[str] = "llm_judge"
     columns = (COLUMN,)
-    range = (0.0, 1.0)
 
     @checked_init
     def __init__(self, llm: language_model.LanguageModel | None = None, prompt: PromptName = "slide") -> None:
         self.llm = language_model.require_language_model(llm, self.name)
         self.prompt = SCORING_PROMPTS[prompt]
+        self.questions = [language_model.Question(OVERALL_QUALITY, self.prompt.scale)]
+        self.verdicts = {COLUMN: language_model.Question(OVERALL_QUALITY, self.range)}
 
     def prepare(self, items: Sequence[Item]) -> list[language_model.Pending]:
         """Return one request per response."""
@@ -167,14 +168,6 @@ class PromptedJudge(language_model.PromptingScorer):
         """Return the answer as a share of the prompt's scale."""
         (rating,) = answers
         return rating if isinstance(rating, Unscored) else {COLUMN: share_of(rating, self.prompt.scale)}
-
-    def questions(self) -> Sequence[language_model.Question]:
-        """Return one question, about overall quality."""
-        return [language_model.Question(OVERALL_QUALITY, self.prompt.scale)]
-
-    def verdicts(self) -> Mapping[str, language_model.Question]:
-        """Return the question of the score."""
-        return {COLUMN: language_model.Question(OVERALL_QUALITY, self.range)}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Return prompt with hash, model with revision, and the scale of the answers."""

@@ -188,7 +188,7 @@ class Recorder:
         if (judge := judge_of(scorer)) is None:
             raise InputError(f"--record: keeps what a language model says, and {scorer.name} asks none. Name one with --llm.")
         of_judge = {COLUMN: Question(OVERALL_QUALITY, (0.0, 1.0))}
-        return cls(path, judge.llm.identity, judge.verdicts() if judge is scorer else of_judge)
+        return cls(path, judge.llm.identity, judge.verdicts if judge is scorer else of_judge)
 
     def refuse_others(self, items: Iterable[Item]) -> None:
         """Raise `InputError` if the file has verdicts, maybe paid ones, of another judge or about other items than `items`."""

@@ -215,18 +215,12 @@ class RubricJudge(PromptingScorer):
         self.prompts = list(map(rubric_prompt, self.rubrics))
         self.level, self.range = self.rubrics[0]["level"], self.prompts[0].scale
         both = zip(self.rubrics, self.prompts, strict=True)
+        # Another wording is another question.
+        self.verdicts = {prompt.name: Question(prompt.id, prompt.scale, prompt.words) for prompt in self.prompts}
+        self.questions, names = list(self.verdicts.values()), list(self.verdicts)
+        self.truncation_columns = {f"{name}{UNREAD}": f"the rubric {name!r} has no readable answer" for name in names[1:]}
+        self.columns = (*names, *self.truncation_columns)
         self.described = {"rubrics": [{"scale": "yes-no", **one, "categories": prompt.words} for one, prompt in both]}
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The rubrics, and for all but the first whether there is no readable answer."""
-        names = [prompt.name for prompt in self.prompts]
-        return (*names, *(name + UNREAD for name in names[1:]))
-
-    @property
-    def truncation_columns(self) -> Mapping[str, str]:
-        """Columns of unreadable answers, and their descriptions."""
-        return {f"{one.name}{UNREAD}": f"the rubric {one.name!r} has no readable answer" for one in self.prompts[1:]}
 
     def prepare(self, items: Sequence[Item]) -> list[Pending]:
         """Return one request per rubric."""
@@ -238,14 +232,6 @@ class RubricJudge(PromptingScorer):
             return answers[0]
         values = [None if isinstance(one, Unscored) else one for one in answers]
         return dict(zip(self.columns, [*values, *(float(one is None) for one in values[1:])], strict=True))
-
-    def questions(self) -> Sequence[Question]:
-        """Return one question per rubric; another wording is another question."""
-        return [Question(prompt.id, prompt.scale, prompt.words) for prompt in self.prompts]
-
-    def verdicts(self) -> Mapping[str, Question]:
-        """Return the rubrics' questions."""
-        return {prompt.name: question for prompt, question in zip(self.prompts, self.questions(), strict=True)}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Return prompts with hashes, model with revision, and scales."""

@@ -112,6 +112,12 @@ class DialogueLikelihoodScorer(Scorer):
             layout = self.layout or "separated"
             self.evaluator = CausalEvaluator(opened, self.context, layout, options.alignment, options.max_tokens)
         self.range = _range(self.aggregation)
+        kinds: tuple[Probability, ...] = ("token",) if self.family == "next_sentence" else ("token", "max")
+        names = [_column(aggregation, kind) for kind in kinds for aggregation in self._aggregations]
+        main = _column(self.aggregation, options.probability)
+        self.columns = tuple(dict.fromkeys([main, *names, "n_turns", "n_tokens", "n_cut"]))
+        lost = f"a turn with its context is longer than {self.evaluator.max_tokens} tokens; the beginning was not read"
+        self.truncation_columns = {"n_cut": lost}
         self.percentiles, self.scope = read_percentiles(self, opened.folder), Scope.read(opened.folder)
 
     def _refuse_unused(self) -> None:
@@ -125,21 +131,6 @@ class DialogueLikelihoodScorer(Scorer):
         ):
             if is_given:
                 raise InputError(f"dialogue_likelihood: {self.family} {message}. Leave the option {option} out.")
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The selected aggregation, all aggregations of the tokens and of the likeliest tokens, and the counts."""
-        kinds: tuple[Probability, ...] = ("token",) if self.family == "next_sentence" else ("token", "max")
-        names = [_column(aggregation, kind) for kind in kinds for aggregation in self._aggregations]
-        main = _column(self.aggregation, self.options.probability)
-        return tuple(dict.fromkeys([main, *names, "n_turns", "n_tokens", "n_cut"]))
-
-    @property
-    def truncation_columns(self) -> dict[str, str]:
-        """Column of truncated contexts, and its description."""
-        return {
-            "n_cut": f"a turn with its context is longer than {self.evaluator.max_tokens} tokens; the beginning was not read"
-        }
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Return method, model, handling of dialogues, and aggregation of probabilities."""

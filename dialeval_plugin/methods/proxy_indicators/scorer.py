@@ -106,16 +106,9 @@ class GlueProxyScorer(Scorer):
         if self.trained is not None:
             _check_hashes(self.trained, self.indicators)
         self.range = (0.0, 5.0) if variant.endswith("stsb") else (0.0, 1.0)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Columns, the variant's first."""
-        return tuple(dict.fromkeys((self.variant, *self.indicators.settings.features, "n_cut")))
-
-    @property
-    def truncation_columns(self) -> Mapping[str, str]:
-        """Column of truncated texts, and its description."""
-        return {"n_cut": f"texts are longer than a classifier's window and were cut ({self.indicators.settings.truncate})"}
+        self.columns = tuple(dict.fromkeys((variant, *settings.features, "n_cut")))
+        lost = f"texts are longer than a classifier's window and were cut ({settings.truncate})"
+        self.truncation_columns = {"n_cut": lost}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Return method, variant, regression, classifiers, their labels, and truncation."""

@@ -106,18 +106,11 @@ class DialogueReconstructionScorer(Scorer):
                 f"dialogue_reconstruction: {self.trained.kind} has no latent variables. Leave the option latent out."
             )
         self.latent: Latent | None = (options.latent or "prior") if has_latents else None
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The selected loss, the other one, the divergence and the counts."""
-        losses = sorted(("loss_token_mean", "loss_sum"), key=lambda name: name != f"loss_{self.options.reduction}")
+        losses = dict.fromkeys((f"loss_{options.reduction}", "loss_token_mean", "loss_sum"))
         kl = ("kl",) if self.latent == "posterior" else ()
-        return (*losses, *kl, "n_utterances", "n_tokens", "unknown_share", "n_cut")
-
-    @property
-    def truncation_columns(self) -> dict[str, str]:
-        """Column of truncated utterances, and its description."""
-        return {"n_cut": f"an utterance is longer than {self.trained.max_tokens} tokens; its end was not read"}
+        self.columns = (*losses, *kl, "n_utterances", "n_tokens", "unknown_share", "n_cut")
+        lost = f"an utterance is longer than {self.trained.max_tokens} tokens; its end was not read"
+        self.truncation_columns = {"n_cut": lost}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Return method, model, handling of dialogues, and reduction of losses."""

@@ -82,11 +82,8 @@ class CascadeScorer(ComposedScorer):
         self.parts, self.settings = {"small": small, LLM: self.llm}, {"cascade": options.cascade}
         self.judges = (LLM, small.columns[0])
         self.percentiles, self.scope = small.percentiles, small.scope
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns: the score, the small model's columns, and the large model's score."""
-        return (self.name, *self.small.columns, LLM)
+        self.columns = (self.name, *small.columns, LLM)
+        self.truncation_columns = self.all_truncation_columns()
 
     def part_of(self, item: Item) -> Scorer:
         """Return the small model."""

@@ -21,7 +21,7 @@ from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Pr
 
 from .fusion import LLM_SCALE, Refinement, read_clamp
 from .judging import SLM_FOLDER
-from .scorer import SLM_COLUMNS, SlideOptions, SlmScorer
+from .scorer import SlideOptions, SlmScorer
 
 DreVariant: TypeAlias = Literal["dre", "in_dre", "ex_dre", "non_dre"]
 
@@ -148,22 +148,17 @@ class DreScorer(language_model.PromptingScorer):
         asks_plain = not {*PLAIN_VARIANTS}.isdisjoint(self.variants)
         self.prompts = (*(["plain"] if asks_plain else []), *(["interior"] if self._interior else []))
         """Names of the prompts that are used; the last is the variant's own."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns, the variant's own first."""
-        interior = ("llm", "influence", "coefficient") if self._interior else ("llm",)
-        return (*self.variants, *interior, *(SLM_COLUMNS if self._slm else ()), *self.truncation_columns)
+        self.verdicts = {"llm": language_model.Question(judge.OVERALL_QUALITY, LLM_SCALE)}
+        # The interior prompt has no question, since one of its two numbers rates no response.
+        self.questions = [self.verdicts["llm"] if name == "plain" else None for name in self.prompts]
+        self.truncation_columns = self._slm.truncation_columns if self._slm else {}
+        answered = ("llm", "influence", "coefficient") if self._interior else ("llm",)
+        self.columns = (*self.variants, *answered, *(self._slm.columns if self._slm else ()))
 
     def reset_cache(self) -> None:
         """Clear the small model's cache."""
         if self._slm is not None:
             self._slm.reset_cache()
-
-    @property
-    def truncation_columns(self) -> Mapping[str, str]:
-        """Columns that count the tokens that the small model did not read."""
-        return self._slm.truncation_columns if self._slm else {}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Return method, variant, prompts with their hashes, options, and both models."""
@@ -178,15 +173,6 @@ class DreScorer(language_model.PromptingScorer):
             return fields
         interior = self._interior.id if self._interior else None
         return {**fields, "interior_prompt": interior, **self.refinement.signature_fields(), **self._slm.signature_fields()}
-
-    def questions(self) -> Sequence[language_model.Question | None]:
-        """Return the plain prompt's question; the interior prompt has None, since one of its two numbers rates no response."""
-        overall = language_model.Question(judge.OVERALL_QUALITY, LLM_SCALE)
-        return [overall if name == "plain" else None for name in self.prompts]
-
-    def verdicts(self) -> Mapping[str, language_model.Question]:
-        """Return the question behind the large model's own score."""
-        return {"llm": language_model.Question(judge.OVERALL_QUALITY, LLM_SCALE)}
 
     def prepare(self, items: Sequence[Item]) -> list[language_model.Pending]:
         """Compute the small model's columns and the prompts of each response; one without the columns has no prompts."""

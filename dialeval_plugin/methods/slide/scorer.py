@@ -106,26 +106,17 @@ class SlmScorer(Scorer):
         self._model = SmallModelJudge(runtime, config)
         # Hashed once, when loaded: reading the weights again takes longer than scoring a hundred responses.
         self.model_hash = model_identity(self.folder)
+        longest = longest_response(config.max_response_windows, config.max_response_tokens)
+        self.truncation_columns = {
+            "context_tokens_cut": f"the context is longer than {config.max_context_tokens} tokens; its beginning was not read",
+            "response_tokens_cut": f"the response is longer than {longest}; its end was not read",
+        }
+        self.columns = (*SLM_COLUMNS, *self.truncation_columns)
 
     def _on_torch(self, choice: RuntimeChoice) -> TorchRuntime:
         from .model import load_runtime  # The first to import torch.
 
         return load_runtime(self.folder, choice)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns: judgement of a response, and counts of unread tokens."""
-        return (*SLM_COLUMNS, *self.truncation_columns)
-
-    @property
-    def truncation_columns(self) -> Mapping[str, str]:
-        """Columns that count unread tokens of contexts and responses."""
-        config = self._model.config
-        longest = longest_response(config.max_response_windows, config.max_response_tokens)
-        return {
-            "context_tokens_cut": f"the context is longer than {config.max_context_tokens} tokens; its beginning was not read",
-            "response_tokens_cut": f"the response is longer than {longest}; its end was not read",
-        }
 
     def threshold(self, variant: str) -> float:
         """Return the variant's threshold from the model's validation contexts, else from the papers' rule."""
@@ -265,6 +256,10 @@ class SlideScorer(Scorer):
         self.slm = SlmScorer(options) if options.small is None else None
         self.small = self.slm or load_small(options)
         self._fused = "slm" if self.slm else "small"
+        self.truncation_columns = self.small.truncation_columns
+        of_small = (*(["small"] if self.slm is None else []), *self.small.columns)
+        parts = [name for name in of_small if name not in self.truncation_columns]
+        self.columns = tuple(dict.fromkeys((self.variant, *parts, *(["llm"] if self.llm else []), *self.truncation_columns)))
         self.range = (0.0, 1.0)
         if self.slm is not None:
             highest = {"slide": max(1.0, 2.0 * options.slm_scale), "slm": 2.0, "slm_probability": 1.0, "slm_distance": 2.0}
@@ -273,22 +268,6 @@ class SlideScorer(Scorer):
             self.positive_from = self.slm.threshold(self.variant)
             self.percentiles = self.slm.percentiles = read_percentiles(self, self.folder)
             self.scope = Scope.read(self.folder)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns, the variant's first."""
-        small = (
-            SLM_COLUMNS
-            if self.slm
-            else ("small", *(name for name in self.small.columns if name not in self.truncation_columns))
-        )
-        parts = [*small, *(["llm"] if self.llm else []), *self.truncation_columns]
-        return (self.variant, *(name for name in parts if name != self.variant))
-
-    @property
-    def truncation_columns(self) -> Mapping[str, str]:
-        """Columns that count the tokens that the small model did not read."""
-        return self.small.truncation_columns
 
     def unscorable(self, item: Item) -> Unscored | None:
         """Return the small model's reason, if any."""
