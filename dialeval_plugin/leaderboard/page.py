@@ -12,6 +12,7 @@ from dialeval_plugin.core.files import read_text
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.models.folders import PRETRAINED
 from dialeval_plugin.pages.html import render_page, script_data
+from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.estimates import HasInterval, number_text
 
 from .board import Column, Cost, DataSet, Figure, Identity, Leaderboard, RatedSet
@@ -206,7 +207,7 @@ def _card_text(text: str) -> str:
 def _data(
     board: Leaderboard,
     identities: Mapping[str, Identity],
-    pairs: Mapping[Column, Mapping[tuple[str, str], HasInterval]],
+    pairs: Mapping[Column, Mapping[tuple[str, str], Estimate]],
 ) -> dict[str, Any]:
     """Return the data of the page's script: figures with five decimals, and indices instead of names."""
     names, sets = board.evaluators, _all_sets(board)
@@ -242,14 +243,14 @@ def _data(
 
 
 def _figure(figure: Figure | None) -> list[float] | int:
-    """Return value, interval, and a 1 if it is rough; 0 without a value."""
-    if figure is None or figure.value is None:
-        return 0
-    return [*_numbers(figure), *([1] if figure.is_rough else [])]
+    """Return the numbers of a figure; 0 without a value."""
+    return 0 if figure is None or figure.value is None else _numbers(figure)
 
 
-def _numbers(one: HasInterval) -> list[float]:
-    return [round(number, 5) for number in (one.value, one.ci_low, one.ci_high) if number is not None]
+def _numbers(one: Figure | Estimate) -> list[float]:
+    """Return value, interval, and a 1 if it is rough."""
+    numbers = [round(number, 5) for number in (one.value, one.ci_low, one.ci_high) if number is not None]
+    return [*numbers, *([1] if one.is_rough else [])]
 
 
 def _plots(board: Leaderboard, column: Column, evidence: Sequence[EvaluatorRows]) -> dict[str, str]:

@@ -112,7 +112,10 @@ def test_two_evaluators_are_compared_on_each_set_and_by_the_cases_on_which_they_
         (one,) = (one for pair, one in found[column].items() if set(pair) == set(names))
         sign = 1 if names in found[column] else -1
         assert one.value is not None
-        assert row[3].startswith(f"{sign * one.value:+.3f} ")
+        low, high = sorted((sign * (one.ci_low or 0), sign * (one.ci_high or 0)))
+        assert row[3] == f"{sign * one.value:+.3f} {low:.2f} to {high:.2f}, rough"
+    assert shown[2][3].endswith(", rough")
+    assert page.evaluate("document.querySelectorAll('#differences line.interval:not(.rough)').length") == 0
     assert len(page.evaluate("[...document.querySelectorAll('#apart li')].map((item) => item.textContent)")) == 6
     spread = (
         "[...document.querySelectorAll('#apart li')].map((item) => "

@@ -92,7 +92,7 @@
   }
   const three = (value) => fixed(value, 3);
   const signed = (value) => (value > 0 ? "+" : "") + three(value);
-  const bounds = (figure) => (figure.length > 2 ? `${fixed(figure[1], 2)} to ${fixed(figure[2], 2)}` : "");
+  const bounds = (figure) => (figure.length > 2 ? `${fixed(figure[1], 2)} to ${fixed(figure[2], 2)}${figure[3] ? ", rough" : ""}` : "");
 
   const isWanted = (i) => evaluators[i].name.toLowerCase().includes(state.evaluator.trim().toLowerCase())
     && Object.entries(state.filters).every(([name, value]) => !value || evaluators[i][name] === value);
@@ -208,18 +208,19 @@
     const known = columns.filter(({ set }) => sets.includes(set)).map((column) => {
       const found = data.differences[column.place].find(([i, j]) => (i === a && j === b) || (i === b && j === a));
       const ends = found?.slice(2);
-      return [column, ends && (found[0] === a ? ends : [-ends[0], ...(ends.length > 2 ? [-ends[2], -ends[1]] : [])])];
+      return [column, ends && (found[0] === a ? ends : [-ends[0], ...(ends.length > 2 ? [-ends[2], -ends[1], ...ends.slice(3)] : [])])];
     });
     const bySet = sets.map((set) => withinSet(known.filter(([column]) => column.set === set).map(([, figure]) => figure)));
     const mean = sets.length > 1 ? overSets(bySet) : null;
     const figures = known.map(([, figure]) => figure).filter(Boolean);
-    const scale = scaleOf([0, ...figures.flat(), ...(mean ?? [])]);
+    const scale = scaleOf([0, ...figures.flatMap((figure) => figure.slice(0, 3)), ...(mean ?? [])]);
     drawAxis(one("#differences .axis"), scale, []);
+    if (mean?.length > 2 && figures.some((figure) => figure[3])) mean.push(1);
     const row = (name, values, figure, why) => {
       const plot = make("td", null, "plot");
       if (figure) {
         const svg = draw("svg", { width: "100%", height: "100%", "aria-hidden": "true" });
-        drawRow(svg, figure, scale, [], false);
+        drawRow(svg, figure, scale, [], figure[3]);
         plot.append(svg);
       }
       const head = make("th", name);
