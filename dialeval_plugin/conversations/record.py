@@ -26,6 +26,8 @@ known assistant is the last turn.
 Kept: TypeAlias = tuple[tuple[str, object], ...]
 """Names and values of fields to keep next to the score."""
 _N_NAMED = 20
+_MANY_ROWS = 10
+"""Number of requests of one session from which it is said that nothing else was read."""
 
 
 def check_choice(where: str, choice: str | None) -> TurnChoice | None:
@@ -229,6 +231,9 @@ class Reading:
             for name in self.options.keep
             if name not in self.fields_present
         ]
+        if self.n_conversations == 1 and self._of_threads and (n := self.layouts.total()) >= _MANY_ROWS:
+            named = repr(next(iter(self._of_threads))[1])
+            lines.append(f"one conversation: all {n} rows name the session {named}; if they are of several, leave it out")
         if self.n_silent:
             others = ", ".join(map(repr, sorted(self.others)[:_N_NAMED]))
             names = f" (call the assistant {ASSISTANT!r}; unknown are {others})" if others else ""

@@ -429,6 +429,17 @@ def test_requests_of_a_log_have_the_conversations_of_a_whole_one(tmp_path: Path)
             assert said == [one["content"] for one in [*greeting, *growing(said[2].partition(" ")[0], 4)]]
 
 
+def test_one_session_of_all_requests_is_said(tmp_path: Path) -> None:
+    """A session id that is the same in a whole log made one conversation in silence."""
+    for n, sessions, said in ((10, 1, True), (10, 2, False), (9, 1, False)):
+        rows = [{"sessionId": f"s{row % sessions}", "input": [CHAT[1]], "output": growing(str(row), 2)[1]} for row in range(n)]
+        source = open_source(write_rows(tmp_path / "log.jsonl", rows))
+        assert len(source.read("turn")) == n
+        assert source.reading.n_conversations == sessions
+        remark = "one conversation: all 10 rows name the session 's0'; if they are of several, leave it out\n"
+        assert source.reading.remarks() == (remark if said else "")
+
+
 def test_new_answers_to_requests_are_paired_by_their_conversations(tmp_path: Path) -> None:
     """A conversation with another answer could not be paired: its later requests repeat the answer."""
     files = []
