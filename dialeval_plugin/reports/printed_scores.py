@@ -24,6 +24,7 @@ from dialeval_plugin.core.scope import out_of_scope_text
 from dialeval_plugin.core.scorer import Scorer, count_truncated
 from dialeval_plugin.core.scores import OUT_OF_SCOPE, Scores, conversation_id
 from dialeval_plugin.core.signature import short_form
+from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.terminal import one_line
 
 from .tables import Format, Table, TableRow, named_column, text_column
@@ -111,9 +112,8 @@ class RunningSummary:
             self.bars.counts[:] += np.histogram(kept, bins=self.bars.edges)[0]
 
     def _cluster(self, item: Item) -> int:
-        """Return the index of the sums of an item's conversation or, for a response without one, of its context."""
-        said = [turn.text for turn in item.context] if isinstance(item, Example) else []
-        of = conversation_id(item) or said or item.id
+        """Return the index of the sums of an item's conversation or, for a response without one, of its context's opening."""
+        of = conversation_id(item) or context_key(item)
         key = hashlib.sha256(repr(of).encode()).digest()[:8]
         if key not in self._clusters and len(self._clusters) < MOST_CLUSTERS:
             self._clusters[key] = len(self._clusters)

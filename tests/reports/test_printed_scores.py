@@ -93,6 +93,16 @@ def test_the_mean_has_an_interval_over_conversations() -> None:
     assert (high - low) / (narrow_high - narrow_low) == pytest.approx(2**0.5, rel=0.15)
 
 
+def test_responses_after_growing_contexts_of_one_opening_are_of_one_conversation() -> None:
+    openings = [[f"Tea {number}?", "Yes.", "Hot?"] for number in range(4)]
+    items = [
+        Example.from_texts([*opening, *longer], "Well.", id=f"{number}/{len(longer)}")
+        for number, opening in enumerate(openings)
+        for longer in ([], ["Very.", "Milk?"], ["Very.", "Milk?", "No.", "So?"])
+    ]
+    assert summed(scores(*range(12)), items=items).estimate.n_clusters == 4
+
+
 def test_of_more_conversations_than_are_kept_apart_some_share_their_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dialeval_plugin.reports.printed_scores.MOST_CLUSTERS", 40)
     values = [float(number % 10) for number in range(4000)]
