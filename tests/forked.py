@@ -16,6 +16,7 @@ import importlib.util
 import itertools
 import json
 import os
+import queue
 import runpy
 import select
 import signal
@@ -27,7 +28,8 @@ import threading
 import time
 import types
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -44,11 +46,16 @@ LIGHT = ("dialeval_plugin.cli.entry", "dialeval_plugin.cli.main", "dialeval_plug
 LIGHT += ("dialeval_plugin.methods.general.scorer", "scipy.stats")
 """The same where torch is not installed; onnxruntime would start a thread."""
 READ_LATE = {"COLUMNS", "HOME", "OPENAI_API_KEY", "PATH", "PIP_TARGET", "PWD", "PYTEST_CURRENT_TEST", "PYTHONPATH"}
-READ_LATE |= {"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "TOKENIZERS_PARALLELISM", "WORLD_SIZE", "XDG_DATA_HOME"}
+READ_LATE |= {"TOKENIZERS_PARALLELISM", "XDG_DATA_HOME"}
 READ_LATE |= {"KILL_AT", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "ORT_DISABLE_TELEMETRY"}
 READ_LATE |= {"PYTEST_VERSION", "PYTEST_XDIST_WORKER", "PYTHONUNBUFFERED", "RAY_USAGE_STATS_ENABLED", "TORCHINDUCTOR_CACHE_DIR"}
 """Variables that no import reads, as none reads dialeval's own, or that sklearn, torch and dialeval set when used. Commands
 that differ in another one, or in the folder of PYTHONPATH that has the host, do not share a server."""
+OF_A_GROUP = {"GROUP_RANK", "GROUP_WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "RANK"}
+OF_A_GROUP |= {"ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE", "TORCHELASTIC_MAX_RESTARTS", "TORCHELASTIC_RESTART_COUNT"}
+OF_A_GROUP |= {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE", "TORCH_NCCL_ASYNC_ERROR_HANDLING", "WORLD_SIZE"}
+"""Variables by which torchrun tells each process which of them it is."""
+READ_LATE |= OF_A_GROUP
 OF_THE_HUB = {"HF_ENDPOINT", "HF_HUB_CACHE", "HF_HUB_DISABLE_TELEMETRY", "HF_HUB_DISABLE_XET", "HF_TOKEN"}
 """Variables that huggingface_hub reads once: a forked command reads them again."""
 HOME = 900
@@ -62,7 +69,8 @@ STAND_IN = """\
 import json, os, socket, sys
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r})
-    server.sendall((json.dumps([sys.argv[1:], os.getcwd()]) + "\\n").encode())
+    own = {{name: value for name, value in os.environ.items() if name in {of_a_group}}}
+    server.sendall((json.dumps([sys.argv[1:], os.getcwd(), own]) + "\\n").encode())
     status, stdout, stderr = json.load(server.makefile())
 sys.stdout.write(stdout)
 sys.stderr.write(stderr)
@@ -78,9 +86,14 @@ USED: list[float] = []
 
 
 def run(
-    command: Sequence[object], *, cwd: Path, env: Mapping[str, str], timeout: float = 300
+    command: Sequence[object],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout: float = 300,
+    on_start: Callable[[int], object] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command as `subprocess.run` does, with its output captured as text.
+    """Run a command as `subprocess.run` does, with its output captured as text; `on_start` is called with its process's number.
 
     On Linux a command of this environment's Python (`-m`, `-c` or an installed script) is forked where OMP_NUM_THREADS is 1, as
     the Makefile sets it: else imports start threads, which a fork would lose. In the first process of pytest the first command
@@ -91,9 +104,23 @@ def run(
     """
     words = [str(word) for word in command]
     server = _server(words, env)
-    if server is None:
+    if server is not None:
+        return server.run(words, cwd, env, timeout, on_start)
+    if on_start is None:
         return subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, timeout=timeout, check=False)
-    return server.run(words, cwd, env, timeout)
+    with subprocess.Popen(words, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        on_start(process.pid)
+        stdout, stderr = process.communicate()
+    return subprocess.CompletedProcess(words, process.returncode, stdout, stderr)
+
+
+def start(
+    command: Sequence[object], *, cwd: Path, env: Mapping[str, str], timeout: float = 300
+) -> tuple[int, Future[subprocess.CompletedProcess[str]]]:
+    """Begin to `run` a command; return the number of its process, and what `run` is going to return."""
+    number: queue.SimpleQueue[int] = queue.SimpleQueue()
+    ended = ThreadPoolExecutor(1).submit(run, command, cwd=cwd, env=env, timeout=timeout, on_start=number.put)
+    return number.get(timeout=60), ended
 
 
 @contextmanager
@@ -102,25 +129,29 @@ def stand_in(program: Path, env: Mapping[str, str]) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as server:
         server.bind(f"{folder}/socket")
         server.listen()
-        threading.Thread(target=_answer, args=(server, program, env), daemon=True).start()
+        threading.Thread(target=_accept, args=(server, program, env), daemon=True).start()
         own = Path(folder, program.name)
-        own.write_text(STAND_IN.format(python=sys.executable, address=server.getsockname()), encoding="utf-8")
+        own.write_text(
+            STAND_IN.format(python=sys.executable, address=server.getsockname(), of_a_group=OF_A_GROUP), encoding="utf-8"
+        )
         own.chmod(0o755)
         yield Path(folder)
         server.shutdown(socket.SHUT_RDWR)
 
 
-def _answer(server: socket.socket, program: Path, env: Mapping[str, str]) -> None:
-    """Run a command for each connection, until the socket is shut down."""
-    while True:
-        try:
+def _accept(server: socket.socket, program: Path, env: Mapping[str, str]) -> None:
+    """Run a command for each connection, side by side, until the socket is shut down."""
+    with suppress(OSError):
+        while True:
             connection, _ = server.accept()
-        except OSError:
-            return
-        with connection:
-            words, folder = json.loads(connection.makefile().readline())
-            done = run([program, *words], cwd=Path(folder), env=env)
-            connection.sendall(json.dumps([done.returncode, done.stdout, done.stderr]).encode())
+            threading.Thread(target=_answer, args=(connection, program, env), daemon=True).start()
+
+
+def _answer(connection: socket.socket, program: Path, env: Mapping[str, str]) -> None:
+    with connection:
+        words, folder, own = json.loads(connection.makefile().readline())
+        done = run([program, *words], cwd=Path(folder), env={**env, **own})
+        connection.sendall(json.dumps([done.returncode, done.stdout, done.stderr]).encode())
 
 
 def _server(words: Sequence[str], env: Mapping[str, str]) -> _Server | None:
@@ -163,13 +194,22 @@ class _Server:
         while self._socket.connect_ex(address) and time.monotonic() < deadline:
             time.sleep(0.01)
 
-    def run(self, words: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float) -> subprocess.CompletedProcess[str]:
+    def run(
+        self,
+        words: Sequence[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        timeout: float,
+        on_start: Callable[[int], object] | None,
+    ) -> subprocess.CompletedProcess[str]:
         mine, theirs = socket.socketpair()
         with mine, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
             with theirs:
                 socket.send_fds(self._socket, [b"."], [theirs.fileno(), stdout.fileno(), stderr.fileno()])
             mine.sendall((json.dumps([words, str(cwd), dict(env)]) + "\n").encode())
             number = _number(mine)
+            if on_start is not None:
+                on_start(number)
             mine.settimeout(timeout)
             try:
                 status = _number(mine)

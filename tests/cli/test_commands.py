@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from dialeval_plugin.core.resources import metrics_path, tasks_path
 from dialeval_plugin.core.signature import file_hash, short_form
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.version import __version__
+from tests import forked
 from tests.cli.running import DIALEVAL, environment, names, run, run_installed, write_rows
 from tests.refusals import refusal
 
@@ -400,18 +402,15 @@ def test_a_killed_score_ends_with_the_same_bytes(tiny_slm: Path, tmp_path: Path)
         "response_tokens_cut",
     ]
 
-    nowhere = subprocess.DEVNULL
-    killed = subprocess.Popen(
-        [DIALEVAL, *command("killed.jsonl")], cwd=tmp_path, env=environment(tmp_path, **site), stdout=nowhere, stderr=nowhere
-    )
+    number, killed = forked.start([DIALEVAL, *command("killed.jsonl")], cwd=tmp_path, env=environment(tmp_path, **site))
     blocks = tmp_path / "killed.jsonl.blocks"
     deadline = time.monotonic() + 300
     while not list(blocks.glob("*.jsonl")):
-        assert killed.poll() is None, "scoring ended before it could be killed"
+        assert not killed.done(), "scoring ended before it could be killed"
         assert time.monotonic() < deadline
         time.sleep(0.002)
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
+    os.kill(number, signal.SIGKILL)
+    assert killed.result().returncode == -signal.SIGKILL
     assert not (tmp_path / "killed.jsonl").exists()
     n_finished = len(list(blocks.glob("*.jsonl")))
     assert 0 < n_finished < n_rows / block

@@ -34,7 +34,8 @@ AUGMENT = ("augment", "contexts.jsonl", "--output", "responses.jsonl")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, small_host: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PYTHONPATH", str(small_host))  # of the server that forks the other tests' commands, too
     row = {"context": ["Do you like tea?"], "response": "I like tea."}
     (tmp_path / "in.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     (tmp_path / "contexts.jsonl").write_text(json.dumps({"context": row["context"]}) + "\n", encoding="utf-8")

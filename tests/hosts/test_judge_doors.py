@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,8 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.hosts.lm_eval.backend import load_language_model
 from dialeval_plugin.methods.judging.criterion_judges import CHIANG_PROMPTS, G_EVAL_PROMPTS, LlmChiang
+from tests import forked
+from tests.cli.running import environment
 from tests.refusals import refused
 
 CONTEXTS = [["Hi there.", "Hello! How was the long trip?"], ["Do you like jazz?"], [], ["Any plans?"]]
@@ -44,14 +44,8 @@ def test_from_elsewhere_and_offline_it_is_the_same(tiny_slm: Path, tmp_path: Pat
         "for name in given: show(name, name)\n"
     )
     given = {name: {"slm": str(tiny_slm), **options} for name, options in OPTIONS.items()}
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(metrics_path().resolve()), json.dumps(given), json.dumps(ROWS)],
-        cwd=tmp_path,
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_MODULES_CACHE": str(tmp_path / "modules")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-c", script, metrics_path().resolve(), json.dumps(given), json.dumps(ROWS)]
+    done = forked.run(command, cwd=tmp_path, env=environment(tmp_path))
     assert done.returncode == 0, done.stderr
     here = {name: load_metric(name, **options).compute(**ROWS) for name, options in given.items()}
     shown = [json.loads(line) for line in done.stdout.splitlines()[-3 * len(given) :]]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -30,6 +30,8 @@ from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, PromptedJudge
 from dialeval_plugin.methods.judging.prompts import goodness_prompt
 from dialeval_plugin.methods.judging.rubric import RubricJudge
 from dialeval_plugin.methods.slide.cascade import CascadeScorer
+from tests import forked
+from tests.cli.running import environment
 from tests.loopback import Reply, serve
 from tests.refusals import refused
 from tests.requests_for import requests_for
@@ -46,27 +48,27 @@ PROMPTS = [SCORING_PROMPTS["dre"].render(example) for example in EXAMPLES]
 class Server:
     """transformers' server in a process of its own; it loads the model that a request names."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path, host: Path) -> None:
+        self._folder, self._host = folder, host
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
         self.start()
 
     def start(self) -> None:
-        environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVE, str(self.port)], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        command = [sys.executable, "-c", SERVE, self.port]
+        env = environment(self._folder, OMP_NUM_THREADS="1", PYTHONPATH=str(self._host))
+        self._number, self._ended = forked.start(command, cwd=self._folder, env=env, timeout=3600)
         for _ in range(1800):
-            assert self.process.poll() is None, "the server ended"
+            assert not self._ended.done(), self._ended.result().stderr
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
                 return
             time.sleep(0.1)
         raise AssertionError("the server did not start in three minutes")
 
     def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
+        os.kill(self._number, signal.SIGKILL)
+        self._ended.result()
 
     def model(self, folder: Path, kind: str = "local-completions", **arguments: object) -> LmEvalLanguageModel:
         path = "chat/completions" if "chat" in kind else "completions"
@@ -75,8 +77,8 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    running = Server()
+def server(tmp_path_factory: pytest.TempPathFactory, small_host: Path) -> Iterator[Server]:
+    running = Server(tmp_path_factory.mktemp("server"), small_host)
     yield running
     running.kill()
 

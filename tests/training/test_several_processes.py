@@ -40,7 +40,8 @@ def launch(*arguments: object, n_processes: int, is_torchrun: bool = False) -> l
         return [start(command, env=env)]
     if is_torchrun:
         launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={n_processes}", "--no-python"]
-        return [start([sys.executable, *launcher, *command], env=env)]
+        with forked.stand_in(command[0], env) as programs:
+            return [start([sys.executable, *launcher, programs / "dialeval", *arguments], env=env)]
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(n_processes)}
