@@ -28,7 +28,7 @@ METRIC = """
 from dialeval_plugin import load_metric
 print(load_metric("general").compute(predictions=["Fine, thanks."], contexts=[["How are you?"]])["n_scored"])
 """
-TASK = ("lm-eval", "run", "--model", "dialogue-metric", "--model_args", "scorer=response_length")
+TASK = ("lm-eval", "run", "--model", "dialogue-metric", "--model_args", "scorer=response_length", "--limit", "20")
 COMMANDS: dict[str, tuple[str | Path, ...]] = {
     **{
         backend: (DIALEVAL, "score", "in.jsonl", "--worst", "0", "--option", f"backend={backend}")
@@ -51,7 +51,7 @@ OF_OTHERS = {"torch", "openvino"}
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.exhaustive] * (name in OF_OTHERS)) for name in COMMANDS]
 )
-def test_no_command_opens_a_connection_unasked(name: str, tiny_general: Path, tmp_path: Path) -> None:
+def test_no_command_opens_a_connection_unasked(name: str, tiny_general: Path, tiny_slm: Path, tmp_path: Path) -> None:
     """A01: OpenVINO's, nncf's and onnxruntime's telemetry sent events, and made a folder at home."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(WATCH)
@@ -59,7 +59,7 @@ def test_no_command_opens_a_connection_unasked(name: str, tiny_general: Path, tm
     write_rows(tmp_path / "in.jsonl", [{"context": [f"Hi {number}."], "response": "Hello there."} for number in range(4)])
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "DIALEVAL_", "PYTEST", "ORT_"))}
     own = {"HOME": tmp_path / "home", "PYTHONPATH": tmp_path / "site", "DIALEVAL_CONNECTIONS": tmp_path / "connections"}
-    own |= {"DIALEVAL_EXPORTS": tmp_path / "exports", "DIALEVAL_GENERAL": tiny_general}
+    own |= {"DIALEVAL_EXPORTS": tmp_path / "exports", "DIALEVAL_GENERAL": tiny_general, "DIALEVAL_SLM": tiny_slm}
     environment = {**inherited, **{key: str(value) for key, value in own.items()}}
     if name == "demo":
         # It starts from nothing: a connection that an import opens, of torch or of a host, is seen too.
