@@ -32,7 +32,7 @@ INTEGRATIONS := inspect-ai==0.3.285 mlflow==3.17.2 deepeval==4.3.1 opentelemetry
 	arize-phoenix-client==3.5.0
 INSTALLED = OMP_NUM_THREADS=1 build/installed/venv/bin/python
 INSTALL = $(UV) pip install --quiet --python build/installed/venv/bin/python --constraint constraints.txt
-# Some tests of the source distribution that take a minute and read every kind of file that it has to contain.
+# Some tests of the source distribution that read every kind of file that it has to contain; the slow ones read no other.
 SDIST_TESTS = tests/test_package.py tests/core/test_files.py tests/core/test_signature.py tests/corpora/test_mini.py \
 	tests/corpora/test_registry.py tests/cli/test_help.py tests/leaderboard/test_lm_eval_files.py tests/hosts/test_validation.py
 
@@ -181,7 +181,7 @@ installed: wheels
 	$(INSTALL) --reinstall --no-deps build/dist/*.tar.gz
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
 		> $$(echo build/installed/venv/lib/python3*/site-packages)/zz_shared.pth
-	cd build/installed/source && OMP_NUM_THREADS=1 ../venv/bin/python -m pytest -q -m "not real_data" $(SDIST_TESTS)
+	cd build/installed/source && OMP_NUM_THREADS=1 ../venv/bin/python -m pytest -q -m "not real_data and not slow" $(SDIST_TESTS)
 
 # All that has to hold before a version is published.
 # The files are in build/dist, a bill of what they install is in build/installed.

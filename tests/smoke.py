@@ -59,8 +59,9 @@ fitting, scrambled = result["scores"]
 assert 0 <= scrambled < fitting <= 1, result["scores"]
 """
 HELP = """
-import contextlib, io, sys
+import contextlib, functools, io, sys, typer.main
 from dialeval_plugin.cli.entry import main
+typer.main.get_command = functools.cache(typer.main.get_command)  # reads the options of every command
 for words in sys.argv[1:]:
     sys.argv = ["dialeval", *words.split(), "--help"]
     try:
@@ -135,6 +136,8 @@ def all_checks(folder: Path) -> list[tuple[str, Callable[[], object]]]:
     given = options(folder / "models")
     scorers = dialeval_plugin.scorer_names()
     metrics = [name for name in metric_names() if name != "dbdc"]
+    contexts = _mini().read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "few.jsonl").write_text("".join(contexts[::3]), encoding="utf-8")
     return [
         ("the installation", partial(installation, DEVELOPERS)),
         *((f"scorer {name}", partial(scorer_without_options, name, NO_MODEL.get(name))) for name in scorers),
@@ -218,9 +221,7 @@ def write_verdicts(path: Path) -> Path:
 
 def runs(given: Mapping[str, Mapping[str, Any]]) -> list[tuple[int, str, tuple[str, ...]]]:
     """Exit code, a text of the output, and the words of each real run, in an order that makes the files which the next read."""
-    import dialeval_plugin
-
-    mini = str(Path(dialeval_plugin.__file__).parent / "corpora" / "mini" / "dailydialog_pp.jsonl")
+    mini = str(_mini())
     slm, judge = given["slide"]["slm"], given["slide"]
     llm = ("--llm", judge["llm"], "--llm-args", judge["llm_args"])
     slide = ("--scorer", "slide", "--slm", slm)
@@ -242,7 +243,7 @@ def runs(given: Mapping[str, Mapping[str, Any]]) -> list[tuple[int, str, tuple[s
         (2, "llm 'local-completions': llm_args lacks model and base_url", (*asked, "local-completions")),
         (3, "Run pip install 'vllm'", (*asked, "vllm", "--llm-args", "pretrained=x")),
         (0, "pearson", ("meta-eval", "rated.csv", "--rating-column", "rating", "--coefficient", "pearson")),
-        (0, "", ("train", "slm", "--data", mini, *trained)),
+        (0, "", ("train", "slm", "--data", "few.jsonl", *trained)),
         (0, "72 contexts", ("accuracy", mini, "--slm", "trained/slm")),
         (0, "dry run:", ("augment", mini, "--output", "augmented.jsonl", "--dry-run", *llm)),
         (0, "written", ("enable",)),
@@ -257,6 +258,13 @@ def runs(given: Mapping[str, Mapping[str, Any]]) -> list[tuple[int, str, tuple[s
         (3, "dialeval-plugin[reports]", ("plot", "distribution", mini, "--slm", slm, "--output", "x.png")),
         *after_demo,
     ]
+
+
+def _mini() -> Path:
+    """The embedded corpus, of 72 contexts."""
+    import dialeval_plugin
+
+    return Path(dialeval_plugin.__file__).parent / "corpora" / "mini" / "dailydialog_pp.jsonl"
 
 
 def installation(others: Sequence[str]) -> None:
