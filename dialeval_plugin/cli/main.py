@@ -49,7 +49,8 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            advice = "; finished parts are kept, the same command resumes" if ctx.invoked_subcommand in _RESUMED else ""
+            is_resumed = ctx.invoked_subcommand in _RESUMED
+            advice = "; the same command resumes from finished parts, if there are any" if is_resumed else ""
             sys.stderr.write(f"dialeval: interrupted{advice}\n")
             raise typer.Exit(code=130) from None
 

@@ -89,18 +89,20 @@ class ShardedRun:
         return [rank for rank, part in enumerate(self.parts) if not part.is_file()]
 
     def finished(self, whole: ScoreRun) -> Mapping[str, Any] | None:
-        """Return the metadata of the output if it is complete, and remove the folder that a killed run left.
+        """Return the metadata of a complete output that is to stay, and remove the folder that a killed run left.
 
         Raises:
             InputError: the output is another file.
         """
+        if whole.overwrite:
+            return None
         if (meta := whole.stored(DELETE_IT)) is not None:
             self._remove()
         return meta
 
-    def finish(self, max_unscored: float | None = None) -> Mapping[str, Any]:
+    def finish(self, max_unscored: float | None = None, *, overwrite: bool = False) -> Mapping[str, Any]:
         """Merge the parts, see `merge`, remove their folder with the logs, and return the metadata of all rows."""
-        meta = merge(self.parts, self.output, max_unscored)
+        meta = merge(self.parts, self.output, max_unscored, overwrite=overwrite)
         self._remove()
         return meta
 
@@ -300,7 +302,7 @@ def score_own_shard(whole: ScoreRun, shard: Shard) -> Mapping[str, Any] | None:
     while run.unfinished:  # the launcher ends all processes when one fails
         time.sleep(1.0)
         check_source()
-    return run.finish(whole.max_unscored)
+    return run.finish(whole.max_unscored, overwrite=whole.overwrite)
 
 
 def n_cores() -> int:

@@ -203,11 +203,13 @@ def _write_parquet(path: Path, rows: Iterator[Row], meta: Mapping[str, Any]) -> 
             writer.write_table(pyarrow.Table.from_pylist(list(map(table_row, taken)), schema=schema))
 
 
-def merge(shards: Sequence[Path], output: Path, max_unscored: float | None = None) -> Mapping[str, Any]:
+def merge(
+    shards: Sequence[Path], output: Path, max_unscored: float | None = None, *, overwrite: bool = False
+) -> Mapping[str, Any]:
     """Merge the scores of all shards into one file, in the order of their source, and return the metadata of all rows.
 
-    An output that already holds them stays unchanged. It is complete if at most the share `max_unscored` of its rows has no
-    score; without one, if all shards are.
+    An output that already holds them stays unchanged; `overwrite` replaces another file. It is complete if at most the share
+    `max_unscored` of its rows has no score; without one, if all shards are.
 
     Raises:
         InputError: the shards are not of one run: they differ in scorer, options or source; a shard is missing, given twice or
@@ -223,7 +225,7 @@ def merge(shards: Sequence[Path], output: Path, max_unscored: float | None = Non
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{meta_file(shards[0])}, or that of another shard: is damaged ({error!r}). {_AGAIN}") from error
     with sole_process(output):
-        if stored_meta(output, meta, DELETE_IT) is not None:
+        if not overwrite and stored_meta(output, meta, DELETE_IT) is not None:
             return meta
         if any(_kind(path) != _JSON_LINES for path in [output, *shards]):
             write_rows(output, _in_order(map(_placed_rows, shards), n_source), meta)

@@ -251,7 +251,7 @@ def test_ctrl_c_exits_with_130_and_the_same_command_goes_on(dialeval: Run, tmp_p
     stopped = dialeval(*SCRIPTED)
 
     assert (stopped.returncode, stopped.stdout) == (130, "")
-    assert stopped.stderr == "dialeval: interrupted; finished parts are kept, the same command resumes\n"
+    assert stopped.stderr == "dialeval: interrupted; the same command resumes from finished parts, if there are any\n"
     assert names(tmp_path) == ["in.jsonl", "out.jsonl.blocks"]
     resumed = dialeval(*SCRIPTED, DO_NOT_INTERRUPT="1")
     assert resumed.returncode == 0

@@ -325,7 +325,7 @@ def test_the_page_is_served_until_it_is_interrupted_and_its_answers_stay(tmp_pat
     assert process.returncode == 130
     assert said.splitlines() == [
         "open it in a browser; answers are added to answers.csv; end with Ctrl-C, the same command goes on",
-        "dialeval: interrupted; finished parts are kept, the same command resumes",
+        "dialeval: interrupted; the same command resumes from finished parts, if there are any",
     ]
     id = next_labels(tmp_path / "scores.jsonl", 3).rows[0].id
     lines = (tmp_path / "answers.csv").read_text(encoding="utf-8").splitlines()

@@ -139,7 +139,7 @@ sys.meta_path.insert(0, Interrupt())
         (
             "dialeval_plugin.hosts.judges",
             score("out.jsonl"),
-            "dialeval: interrupted; finished parts are kept, the same command resumes\n",
+            "dialeval: interrupted; the same command resumes from finished parts, if there are any\n",
         ),
         ("dialeval_plugin.reports.correlation_report", ("meta-eval", "in.jsonl"), "dialeval: interrupted\n"),
         ("dialeval_plugin.hosts.lm_eval.cli", ("lm-eval", "ls"), "dialeval: interrupted\n"),

@@ -113,7 +113,7 @@ def test_workers_end_with_a_terminated_command(tmp_path: Path, source: Path, who
         _, said = started.communicate(timeout=60)
     assert (started.returncode, said.splitlines()[-1]) == (
         130,
-        "dialeval: interrupted; finished parts are kept, the same command resumes",
+        "dialeval: interrupted; the same command resumes from finished parts, if there are any",
     )
     assert launch(tmp_path, "--shards", 2, "--workers", 2).returncode == 0
     assert (tmp_path / "scores.jsonl").read_bytes() == whole

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow
@@ -204,6 +205,19 @@ def test_a_merged_file_is_complete_only_if_its_rows_are(tmp_path: Path) -> None:
         meta = score_own_shard(together[0], Shard(1, 2))
         assert meta is not None
         assert (meta["n_total"], meta["n_scored"], meta["complete"]) == (8, 4, is_complete)
+
+
+def test_several_processes_overwrite_another_file(tmp_path: Path, source: Source) -> None:
+    """They refused it, as without --overwrite."""
+    output = write_rows(tmp_path / "out.jsonl", [{"id": "0", "score": 1}])
+    run = ScoreRun(LENGTH, source, output)
+    for shard in (Shard(1, 2), Shard(2, 2)):
+        assert refusal(score_own_shard, run, shard).endswith("Choose another name, or delete it.")
+    for _ in range(2):
+        assert score_own_shard(replace(run, overwrite=True), Shard(2, 2)) is None
+        assert score_own_shard(replace(run, overwrite=True), Shard(1, 2)) is not None
+        assert run.stored() is not None
+        assert not list(tmp_path.glob("out.jsonl.*s/*"))
 
 
 def test_the_last_rows_of_a_shard_may_not_be_missing(tmp_path: Path, source: Source) -> None:
