@@ -98,11 +98,11 @@ def begin(page: Page, server: LabellingServer) -> None:
     page.evaluate("document.querySelector('#rater').value = 'Anna'; document.querySelector('#name button').click()")
 
 
-def until(page: Page, progress: str) -> None:
-    shown, deadline = "document.querySelector('#progress').textContent", time.monotonic() + 20
-    while page.evaluate(shown) != progress and time.monotonic() < deadline:
+def until(page: Page, text: str, item: str = "#progress") -> None:
+    shown, deadline = f"document.querySelector('{item}').textContent", time.monotonic() + 20
+    while page.evaluate(shown) != text and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert page.evaluate(shown) == progress
+    assert page.evaluate(shown) == text
 
 
 @pytest.mark.long
@@ -163,6 +163,29 @@ def test_axe_finds_no_violation(server: LabellingServer) -> None:
             begin(page, server)
             until(page, "0 of 3 labelled")
             assert axe_violations(page) == []
+
+
+@pytest.mark.long
+def test_an_answer_that_cannot_be_sent_is_said_not_to_be_kept(server: LabellingServer) -> None:
+    with browser_page() as page:
+        begin(page, server)
+        until(page, "0 of 3 labelled")
+        page.evaluate("window.fetch = async () => { throw new TypeError('Failed to fetch'); }")
+        page.evaluate("document.querySelector('#choices [value=pass]').click()")
+        until(page, "Not kept: Failed to fetch. Is `dialeval label` still running?", "#problem")
+
+
+@pytest.mark.long
+def test_a_turn_from_right_to_left_is_read_in_its_order_below_a_role_in_latin(server: LabellingServer) -> None:
+    left = (
+        "((from, to) => { const range = document.createRange(); const text = document.querySelector('.judged').lastChild;"
+        "range.setStart(text, from); range.setEnd(text, to); return range.getBoundingClientRect().left; })"
+    )
+    with browser_page() as page:
+        begin(page, server)
+        until(page, "0 of 3 labelled")
+        page.evaluate("document.querySelector('.judged').lastChild.data = 'مرحبا abc'")
+        assert page.evaluate(f"{left}(6, 9) < {left}(0, 5)")
 
 
 @pytest.mark.parametrize(("texts", "shown"), [(("Hi.", " "), 1), ((" ", "", "Hi."), 2), (("", ""), 0)])

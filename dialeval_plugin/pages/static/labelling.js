@@ -66,7 +66,7 @@
       if (place === row) go(row, 1);
       else show();
     } catch (error) {
-      complain(`Not kept: ${error.message} Is \`dialeval label\` still running?`);
+      complain(`Not kept: ${error.message.replace(/\.?$/, ".")} Is \`dialeval label\` still running?`);
     } finally {
       isSending = false;
     }

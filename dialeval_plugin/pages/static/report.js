@@ -189,7 +189,6 @@
     if (text !== undefined && text !== null) {
       const isHit = row && conversation.hits.has(row);
       const bubble = make("div", null, `turn${side}${row ? ` judged ${isHit ? "" : "miss "}${tint(row.score)}` : ""}`);
-      bubble.dir = "auto";
       const above = [role ?? "", row?.message === undefined ? "" : `message ${row.message}`].filter(Boolean).join(", ");
       if (above) bubble.append(make("small", above));
       bubble.append(...marked(text));
