@@ -172,13 +172,14 @@ def printable(text: str) -> str:
 
 
 def for_spreadsheet(cell: str) -> str:
-    """Return `cell`, with an apostrophe in front if it is a formula (OWASP).
+    """Return `cell`, with an apostrophe in front if it is a formula (OWASP), or one behind apostrophes.
 
     Example:
-        >>> for_spreadsheet("=HYPERLINK(1)"), for_spreadsheet(" @SUM(1)"), for_spreadsheet("So = what?")
-        ("'=HYPERLINK(1)", "' @SUM(1)", 'So = what?')
+        >>> for_spreadsheet("=HYPERLINK(1)"), for_spreadsheet(" @SUM(1)"), for_spreadsheet("'+1"), for_spreadsheet("So = what?")
+        ("'=HYPERLINK(1)", "' @SUM(1)", "''+1", 'So = what?')
     """
-    return f"'{cell}" if cell.startswith(_FORMULA_STARTS) or cell.lstrip().startswith(_FORMULA_STARTS) else cell
+    bare = cell.lstrip("'")
+    return f"'{cell}" if bare.startswith(_FORMULA_STARTS) or bare.lstrip().startswith(_FORMULA_STARTS) else cell
 
 
 def from_spreadsheet(cell: str) -> str:

@@ -69,7 +69,10 @@ def file_rows(path: Path) -> list[Line]:
 
 
 def with_id(rows: Iterable[Line]) -> Iterator[Line]:
-    """Yield rows; a field that the first one calls "ID", or "Id " as in a spreadsheet, is `id`, as it is outside of one."""
+    """Yield rows; a field that the first one calls "ID", or "Id " as in a spreadsheet, is `id`.
+
+    Ids in what `dialeval label` wrote, which has a column "drawn", are as they are outside of a spreadsheet.
+    """
     lines = iter(rows)
     if (first := next(lines, None)) is None:
         return
@@ -77,8 +80,8 @@ def with_id(rows: Iterable[Line]) -> Iterator[Line]:
     is_usual = len(spelled) != 1 or spelled == ["id"]
     for line in itertools.chain([first], lines):
         renamed = line.value if is_usual else {"id" if name in spelled else name: cell for name, cell in line.value.items()}
-        if isinstance(id := renamed.get("id"), str) and (plain := from_spreadsheet(id)) != id:
-            renamed = {**renamed, "id": plain}
+        if "drawn" in renamed and isinstance(id := renamed.get("id"), str):
+            renamed = {**renamed, "id": from_spreadsheet(id)}
         yield Line(line.where, renamed)
 
 

@@ -18,6 +18,7 @@ import pytest
 from dialeval_plugin import agreement, certify, compare, estimate, score
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.labels.answers import AnswerFile
+from dialeval_plugin.labels.scores import read_scored_rows
 from dialeval_plugin.results.true_mean import next_labels
 from dialeval_plugin.statistics.estimation.true_mean import DifferenceOfTrueMeans, TrueMean
 from tests.cli.running import DIALEVAL, environment, run, write_rows
@@ -348,7 +349,7 @@ def test_answers_of_a_name_like_a_formula_and_a_last_line_without_its_end_are_ke
 
 def test_ids_like_formulas_are_labelled_and_estimated_from(tmp_path: Path) -> None:
     """A log whose conversations are named by telephone numbers had no table to fill in, and its answers were not kept."""
-    names = [f"+49{n}" if n % 2 else f"=c{n}\n{n}" for n in range(30)]
+    names = [f"'+49{n}" if n % 3 else f"+49{n}" if n % 2 else f"=c{n}\n{n}" for n in range(30)]
     rows = [{"id": f"{name}:2", "words": n % 9 + 1, "text": "Hm."} for n, name in enumerate(names)]
     scores = write_rows(tmp_path / "scores.jsonl", rows)
     assert run("label", scores, "--next", "30", "--output", tmp_path / "labels.csv").exit_code == 0
@@ -364,3 +365,5 @@ def test_ids_like_formulas_are_labelled_and_estimated_from(tmp_path: Path) -> No
         found = estimate(scores, tmp_path / labels, column="words")
         assert isinstance(found, TrueMean)
         assert found.mean.n_scored == 30
+    # Apostrophes that nobody put in front for a spreadsheet stay.
+    assert [row.id for row in read_scored_rows(scores, "words").rows] == [row["id"] for row in rows]

@@ -305,6 +305,18 @@ def test_a_layout_with_an_open_question_is_refused_and_names_the_way_out(name: s
     assert [one.id for one in found] == list(CASES[name].expected)
 
 
+def test_a_transcript_without_speakers_is_refused(tmp_path: Path) -> None:
+    """They were one speaker called None."""
+    phrases = [{"channel": 0, "nBest": [{"display": TEA}]}, {"nBest": [{"display": "Yes."}]}]
+    with pytest.raises(InputError) as refused:
+        read({"recognizedPhrases": phrases}, ReadingOptions(layout="speech"), tmp_path)
+    advice = "Transcribe it with speakers, or take the part out."
+    assert str(refused.value) == f"conversations[0]: nothing says who speaks in 'Yes.'. {advice}"
+    silent = [{**phrases[1], "channel": 1}, {"nBest": [{"display": ""}]}]
+    _, (found,) = read({"recognizedPhrases": [phrases[0], *silent]}, ReadingOptions(layout="speech"), tmp_path)
+    assert [(turn.speaker, turn.text) for turn in found.turns] == [("0", TEA), ("1", "Yes.")]
+
+
 def test_an_archive_is_read_as_a_folder_of_its_files(tmp_path: Path) -> None:
     import zipfile
 

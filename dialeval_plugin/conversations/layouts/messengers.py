@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from dialeval_plugin.conversations.messages import ASSISTANT, ROLES, SYSTEM, USER, at, plain_text
+from dialeval_plugin.core.errors import InputError
 
 from .layout import Layout, Logged, Value, as_message, ask_who, has, messages_at, said
 
@@ -260,7 +261,8 @@ def _heard(part: Value) -> Value:
     """Return a part of a transcript, whose text may be the best of several, or in its words."""
     text = part.get("transcript") or "".join(one["value"] for one in part.get("elements") or ())
     text = part["nBest"][0]["display"] if "nBest" in part else text
-    speaker = at(part, "speaker | speaker_label | media_channel | channel")
+    if (speaker := at(part, "speaker | speaker_label | media_channel | channel")) is None and text:
+        raise InputError(f"nothing says who speaks in {text[:40]!r}. Transcribe it with speakers, or take the part out.")
     return as_message(str(speaker), text, timestamp=at(part, "start | start_time | offsetInTicks"))
 
 
