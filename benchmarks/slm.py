@@ -32,8 +32,8 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.slide.fusion import DistanceRange
 from dialeval_plugin.methods.slide.model import SmallModel, TrainedSmallModel
-from dialeval_plugin.methods.slide.recipes import RECIPES
 from dialeval_plugin.methods.slide.scorer import SlideScorer
+from dialeval_plugin.methods.slide.stages import RECIPES
 from dialeval_plugin.models.encoders import load_encoder, without_normalisation
 from dialeval_plugin.models.folders import PACKAGED_ENCODER
 

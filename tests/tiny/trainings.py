@@ -11,7 +11,7 @@ import pytest
 
 from dialeval_plugin.methods.assistant import training as assistant
 from dialeval_plugin.methods.breakdown import training as breakdown
-from dialeval_plugin.methods.causalscore import self_training
+from dialeval_plugin.methods.causalscore import training
 from dialeval_plugin.methods.causalscore import training as causalscore
 from dialeval_plugin.methods.general import training as general
 from dialeval_plugin.methods.general.conversations import GeneralSources
@@ -44,7 +44,7 @@ def train_general(encoder: Path, output: Path, **changes: Any) -> Any:
 
 def train_independence(encoder: Path, output: Path, **changes: Any) -> Any:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(self_training, "choose", choose_all)
+        patch.setattr(training, "choose", choose_all)
         made = causal_options(encoder, "code", n_epochs=2, n_round_epochs=3, n_rounds=1)
         return causalscore.train(CAUSES, output, replace(made, **changes))
 

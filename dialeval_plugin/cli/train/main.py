@@ -58,8 +58,7 @@ def independence(
     from dialeval_plugin.corpora.readers.cgdialog import has_causes, read_causes
     from dialeval_plugin.methods.causalscore.data import CausalSources
     from dialeval_plugin.methods.causalscore.scorer import CAUSAL_MODEL
-    from dialeval_plugin.methods.causalscore.self_training import GENERAL, VECTORS
-    from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
+    from dialeval_plugin.methods.causalscore.training import GENERAL, VECTORS, CausalTrainingOptions, train
 
     measured = [source for source in evaluation or () if Path(source).is_file() and has_causes(Path(source))]
     trained = train(

@@ -25,8 +25,7 @@ from .data import FITS, MISLEADS, UNRELATED, Splits, all_labelled, split_by_cont
 from .fusion import DistanceRange, slm_score
 from .judging import SLM_FOLDER
 from .model import SmallModel, TrainedSmallModel
-from .recipes import RECIPES
-from .stages import train_stage
+from .stages import RECIPES, train_stage
 
 logger = logging.getLogger(__name__)
 

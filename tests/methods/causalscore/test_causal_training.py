@@ -17,7 +17,7 @@ from dialeval_plugin.core.dialogue import Dialogue, Turn
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CausePair
-from dialeval_plugin.methods.causalscore import self_training
+from dialeval_plugin.methods.causalscore import training
 from dialeval_plugin.methods.causalscore.classifiers import (
     IndependenceClassifier,
     Probabilities,
@@ -38,8 +38,16 @@ from dialeval_plugin.methods.causalscore.data import (
 )
 from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER, CausalModel
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
-from dialeval_plugin.methods.causalscore.self_training import RECIPES, Filter, Pool, choose, classification_figures, train_stage
-from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
+from dialeval_plugin.methods.causalscore.training import (
+    RECIPES,
+    CausalTrainingOptions,
+    Filter,
+    Pool,
+    choose,
+    classification_figures,
+    train,
+    train_stage,
+)
 from dialeval_plugin.training.checkpoints import read_history
 from dialeval_plugin.training.run import TrainingRun
 from tests.refusals import refusal
@@ -269,7 +277,7 @@ def choose_all(pool: Pool, *_: Any, **__: Any) -> list[LabelledRow]:
 def test_rounds_have_the_pseudo_labels_of_their_own(
     tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(self_training, "choose", choose_all)
+    monkeypatch.setattr(training, "choose", choose_all)
     record = train(SOURCES, tmp_path / "model", options(tiny_encoder, "code", n_epochs=1, n_round_epochs=3)).record
     assert [entry["n_pseudo"] > 0 for entry in record["rounds"]] == [False, True, True]
     assert record["best_round"] == 2
@@ -322,8 +330,8 @@ def test_unknown_options_are_refused(changes: dict[str, Any], message: str, tmp_
 def test_the_losing_round_is_not_kept(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figures = ({"validation": {"auroc": auroc, "f1": 0.0, "accuracy": 0.0}} for auroc in (0.5, 0.7, 0.6))
     chosen = [LabelledRow(("a", "b", "c"), 1), LabelledRow(("d", "b", "c"), 0)]
-    monkeypatch.setattr(self_training, "figures", lambda *_: next(figures))
-    monkeypatch.setattr(self_training, "choose", lambda *_, **__: chosen)
+    monkeypatch.setattr(training, "figures", lambda *_: next(figures))
+    monkeypatch.setattr(training, "choose", lambda *_, **__: chosen)
     record = train(SOURCES, tmp_path / "model", options(tiny_encoder, n_epochs=1)).record
     assert [(entry["round"], entry["n_pseudo"]) for entry in record["rounds"]] == [(0, 0), (1, 2)]
     assert record["best_round"] == 0

@@ -20,8 +20,7 @@ from dialeval_plugin.methods.slide.fusion import DistanceRange
 from dialeval_plugin.methods.slide.judging import PairJudgement
 from dialeval_plugin.methods.slide.losses import RANKING_SCALE
 from dialeval_plugin.methods.slide.model import BLEND_BEFORE_FIT, DisentanglingHead, SmallModel, TrainedSmallModel
-from dialeval_plugin.methods.slide.recipes import RECIPES
-from dialeval_plugin.methods.slide.stages import NO_RESPONSE, measure
+from dialeval_plugin.methods.slide.stages import NO_RESPONSE, RECIPES, measure
 from dialeval_plugin.methods.slide.training import SlideTrainingOptions, best_threshold, fit_blend, train, validate
 from dialeval_plugin.training.checkpoints import read_history
 from tests.refusals import refused
