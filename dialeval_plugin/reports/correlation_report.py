@@ -167,62 +167,82 @@ def by_cell(judgements: Sequence[EvaluatorScores]) -> list[list[EvaluatorScores]
     return list(cells.values())
 
 
+class _Cell(NamedTuple):
+    """What the evaluators of one data set, quality and level share."""
+
+    level: LevelOrSystem
+    options: ReportOptions
+    table: SideBySide
+    ceilings: Mapping[str, HumanCeiling]
+    pearson_ceiling: float | None
+    rankings: Mapping[str, Ranking]
+
+    def result(
+        self, one: EvaluatorScores, name: str, estimate: Estimate, lengths: Mapping[str, float | None]
+    ) -> AgreementResult:
+        """Return one statistic of one evaluator with all that is measured on the whole cell."""
+        options, n_rated = self.options, estimate.n_scored + estimate.n_unscored
+        rank, p_value, first = None, None, one.evaluator
+        if name in self.rankings:
+            rank, p_value, first = _place(self.rankings[name], one.evaluator)
+        ends: tuple[float | None, float | None] = (None, None)
+        if name in options.coefficients and options.is_plain and None in one.scores:
+            ends = sensitivity_range(one.scores, one.ratings, coefficient=name)
+        ceiling, share = (self.pearson_ceiling if name == "pearson" else None), None
+        if ceiling is not None:
+            answers = [one.raters.get(id, ()) for id in one.ids]
+            share = disattenuated_correlation(one.scores, answers, clusters=one.clusters, bootstrap=options.bootstrap)
+        return AgreementResult(
+            evaluator=one.evaluator,
+            dataset=one.dataset,
+            quality=one.quality,
+            level=self.level,
+            statistic=name,
+            estimate=estimate,
+            unscored=one.unscored,
+            is_withheld=estimate.n_scored < options.min_coverage * n_rated,
+            is_clustered=one.clusters is not None,
+            ceiling=self.ceilings.get(name, HumanCeiling()),
+            pearson_ceiling=ceiling,
+            share_of_ceiling=share,
+            if_unscored=ends,
+            rank=rank,
+            p_value=p_value,
+            detectable=_detectable(self.table, Measure(name, self.level, options.average_by), options, first, one.evaluator),
+            lengths=lengths,
+        )
+
+
 def _of_cell(judgements: Sequence[EvaluatorScores], options: ReportOptions) -> list[AgreementResult]:
     level = "system" if options.by_system else judgements[0].level
     raters, named = ratings_by_id(judgements)
     of_people = by_place(label_table(judgements[0].dataset, [*raters], raters, named).labels)
     ceilings, rankings, pearson_ceiling = {}, {}, None
-    if options.is_plain and "pearson" in options.coefficients and any(len(answers) > 1 for answers in raters.values()):
-        pearson_ceiling = intraclass_correlation(list(raters.values()), bootstrap=NO_RESAMPLES).ceiling_of_mean.value
+    # The agreement between raters is not comparable with means of systems, means of groups, or a range of ratings.
+    if options.is_plain:
+        ceilings = {name: human_ceiling(of_people, name, seed=options.bootstrap.seed) for name in options.coefficients}
+        if "pearson" in options.coefficients and any(len(answers) > 1 for answers in raters.values()):
+            pearson_ceiling = intraclass_correlation(list(raters.values()), bootstrap=NO_RESAMPLES).ceiling_of_mean.value
     estimates = [_estimates(one, level, options) for one in judgements]
     table = side_by_side(judgements, options)
-    for name in options.coefficients:
-        # The agreement between raters is not comparable with means of systems, means of groups, or a range of ratings.
-        if options.is_plain:
-            ceilings[name] = human_ceiling(of_people, name, seed=options.bootstrap.seed)
+    for name in options.coefficients if len(judgements) > 1 and options.permutations else ():
         # Evaluators averaged over different groups are not ranked.
-        is_fair = options.tied_groups == "zero" or not any(_n_groups(of[name], "tied") for of in estimates)
-        if len(judgements) > 1 and options.permutations and is_fair:
+        if options.tied_groups == "zero" or not any(_n_groups(of[name], "tied") for of in estimates):
             measure, seed = Measure(name, level, options.average_by), options.bootstrap.seed
             rankings[name] = rank_metrics(*table[1:], measure, alpha=options.alpha, rounds=options.permutations, seed=seed)
+    cell = _Cell(level, options, table, ceilings, pearson_ceiling, rankings)
     results = []
-    for one, of_statistics in zip(judgements, estimates, strict=True):
-        lengths = dict.fromkeys(_LENGTHS)
-        if one.words is not None:
-            biases = covariate_bias(one.scores, one.ratings, one.words, name="length", bootstrap=NO_RESAMPLES)
-            lengths = {column: biases[of].value for column, of in _LENGTHS.items()}
-        for name, estimate in of_statistics.items():
-            rank, p_value, first = _place(rankings[name], one.evaluator) if name in rankings else (None, None, one.evaluator)
-            share_of_ceiling = None
-            ends: tuple[float | None, float | None] = (None, None)
-            if name in options.coefficients and options.is_plain and None in one.scores:
-                ends = sensitivity_range(one.scores, one.ratings, coefficient=name)
-            if name == "pearson" and pearson_ceiling is not None:
-                answers = [one.raters.get(id, ()) for id in one.ids]
-                share_of_ceiling = disattenuated_correlation(
-                    one.scores, answers, clusters=one.clusters, bootstrap=options.bootstrap
-                )
-            result = AgreementResult(
-                evaluator=one.evaluator,
-                dataset=one.dataset,
-                quality=one.quality,
-                level=level,
-                statistic=name,
-                estimate=estimate,
-                unscored=one.unscored,
-                is_withheld=estimate.n_scored < options.min_coverage * (estimate.n_scored + estimate.n_unscored),
-                is_clustered=one.clusters is not None,
-                ceiling=ceilings.get(name, HumanCeiling()),
-                pearson_ceiling=pearson_ceiling if name == "pearson" else None,
-                share_of_ceiling=share_of_ceiling,
-                if_unscored=ends,
-                rank=rank,
-                p_value=p_value,
-                detectable=_detectable(table, Measure(name, level, options.average_by), options, first, one.evaluator),
-                lengths=lengths,
-            )
-            results.append(result)
+    for one, by_name in zip(judgements, estimates, strict=True):
+        lengths = _lengths(one)
+        results += [cell.result(one, name, estimate, lengths) for name, estimate in by_name.items()]
     return results
+
+
+def _lengths(one: EvaluatorScores) -> dict[str, float | None]:
+    if one.words is None:
+        return dict.fromkeys(_LENGTHS)
+    biases = covariate_bias(one.scores, one.ratings, one.words, name="length", bootstrap=NO_RESAMPLES)
+    return {column: biases[of].value for column, of in _LENGTHS.items()}
 
 
 def label_table(

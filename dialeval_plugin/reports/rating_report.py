@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from dialeval_plugin.core.arrays import OptionalNumbers
+from dialeval_plugin.core.arrays import FloatArray, OptionalNumbers
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
 from dialeval_plugin.corpora.rated_items import RatedItem, qualities
-from dialeval_plugin.labels.table import JudgedLabels, known_labels
+from dialeval_plugin.labels.table import JudgedLabels, LabelTable, known_labels
 from dialeval_plugin.statistics.annotators.alternative_annotator_test import (
     MIN_ROWS,
     AlternativeAnnotatorTest,
@@ -96,30 +96,14 @@ def evaluate_people(judgements: Sequence[EvaluatorScores], options: ReportOption
 def _of_cell(cell: Sequence[EvaluatorScores], coefficient: str, options: ReportOptions) -> list[AgreementResult]:
     one = cell[0]
     ids, scores, rated = side_by_side(cell, options)
-    more = {name: getattr(rated, name) for name in ("clusters", "systems", "items")}
     table = label_table(one.dataset, ids, *ratings_by_id(cell))
-    others = np.array([n > 1 for n in table.n_labels])
-    people = {
-        f"{rater} (person)" if table.has_people else f"{rater} (people)": place
-        for place, rater in enumerate(table.raters)
-        if (others & ~np.isnan(table.labels[:, place])).sum() >= MIN_ROWS
-    }
-    if len(people) < 2:
-        raise InputError(
-            f"{one.dataset}: {len(people)} people rated {MIN_ROWS} rows of {one.quality!r} or more that others rated too. "
-            "Leave out --people, or have two people rate as many."
-        )
+    people = _places_of_people(table, one.quality)
     everyone: dict[str, OptionalNumbers] = {**scores, **{name: _given(table.labels[:, of]) for name, of in people.items()}}
 
     def target(*names: str) -> RatingTable:
         """Return the mean ratings of the unnamed people, on the rows that the named people rated."""
         places = [people[name] for name in names if name in people]
-        if not places:
-            return rated
-        rest = np.delete(table.labels, places, axis=1)
-        counts, has_rated = (~np.isnan(rest)).sum(axis=1), ~np.isnan(table.labels[:, places]).any(axis=1)
-        means = np.nansum(rest, axis=1) / np.maximum(1, counts)
-        return RatingTable(ratings=_given(np.where(has_rated & (counts > 0), means, np.nan)), **more)
+        return replace(rated, ratings=_means_without(table.labels, places)) if places else rated
 
     def estimate(name: str, on: RatingTable) -> Estimate:
         row = ScoredRatings(scores=everyone[name], **vars(on))
@@ -129,19 +113,11 @@ def _of_cell(cell: Sequence[EvaluatorScores], coefficient: str, options: ReportO
     estimates = {name: estimate(name, on) for name, on in targets.items()}
     for name in scores:
         over_people = mean_within_set([estimate(name, on) for on in targets.values()])
-        estimates[name] = replace(
-            estimate(name, rated), value=over_people.value, ci_low=over_people.ci_low, ci_high=over_people.ci_high
-        )
-    p_values = {
-        (a, b): permutation_test(
-            Paired(scores_a=everyone[a], scores_b=everyone[b], **vars(target(a, b))),
-            Measure(coefficient, one.level),
-            rounds=options.permutations,
-            seed=options.bootstrap.seed,
-        ).p_value
-        for a, b in itertools.combinations(everyone, 2)
-        if options.permutations
-    }
+        estimates[name] = replace(estimate(name, rated), **over_people._asdict())
+    measure, p_values = Measure(coefficient, one.level), dict[tuple[str, str], float | None]()
+    for a, b in itertools.combinations(everyone, 2) if options.permutations else ():
+        paired = Paired(scores_a=everyone[a], scores_b=everyone[b], **vars(target(a, b)))
+        p_values[a, b] = permutation_test(paired, measure, rounds=options.permutations, seed=options.bootstrap.seed).p_value
     adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
     values = {name: one_estimate.value for name, one_estimate in estimates.items()}
     ranks = rank_clusters(values, adjusted, alpha=options.alpha) if adjusted else dict.fromkeys(values)
@@ -161,6 +137,26 @@ def _of_cell(cell: Sequence[EvaluatorScores], coefficient: str, options: ReportO
         )
         for name in everyone
     ]
+
+
+def _places_of_people(table: LabelTable, quality: str) -> dict[str, int]:
+    """Return the columns of the people who rated enough rows, by name; raises InputError for fewer than two."""
+    kind, others = ("person" if table.has_people else "people"), table.n_labels > 1
+    n_rated = (others[:, None] & ~np.isnan(table.labels)).sum(axis=0)
+    people = {f"{rater} ({kind})": place for place, rater in enumerate(table.raters) if n_rated[place] >= MIN_ROWS}
+    if len(people) < 2:
+        raise InputError(
+            f"{table.source}: {len(people)} people rated {MIN_ROWS} rows of {quality!r} or more that others rated too. "
+            "Leave out --people, or have two people rate as many."
+        )
+    return people
+
+
+def _means_without(labels: FloatArray, places: Sequence[int]) -> list[float | None]:
+    """Return the mean label of each row without some raters; None if one of them did not rate it, or nobody else did."""
+    rest, has_rated = np.delete(labels, places, axis=1), ~np.isnan(labels[:, places]).any(axis=1)
+    counts = (~np.isnan(rest)).sum(axis=1)
+    return _given(np.where(has_rated & (counts > 0), np.nansum(rest, axis=1) / np.maximum(1, counts), np.nan))
 
 
 def _given(values: Any) -> list[float | None]:
