@@ -11,12 +11,11 @@ from markupsafe import Markup, escape
 from dialeval_plugin.core.files import read_text
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.models.folders import PRETRAINED
-from dialeval_plugin.pages.html import render_page, script_data
+from dialeval_plugin.pages.html import distribution, forest_axis, forest_row, forest_scale, render_page, script_data
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.estimates import HasInterval, number_text
 
 from .board import Column, Cost, DataSet, Figure, Identity, Leaderboard, RatedSet
-from .charts import distribution, forest_axis, forest_row, forest_scale
 from .evidence import HALF_THE_PEOPLE, ONE_PERSON, EvaluatorRows, cases, differences
 
 TITLE = "Dialogue evaluators against people"

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json, write_text
-from dialeval_plugin.leaderboard.charts import forest_axis, forest_row, forest_scale
-from dialeval_plugin.pages.html import render_page
+from dialeval_plugin.pages.html import forest_axis, forest_row, forest_scale, render_page
 from dialeval_plugin.reports.tables import markdown_table
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.estimates import bounds_text, number_text

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import dialeval_plugin
-from dialeval_plugin.leaderboard.charts import forest_row, forest_scale
+from dialeval_plugin.pages.html import forest_row, forest_scale
 from dialeval_plugin.passport.certify import MOST_DISAGREEMENTS, Passport, certify
 from dialeval_plugin.passport.findings import QUESTIONS
 from dialeval_plugin.passport.written import check_ending, render, write_passport
