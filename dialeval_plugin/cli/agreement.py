@@ -334,9 +334,9 @@ def rescore(
     all_runs: Annotated[bool, typer.Option("--all-runs", help="Include older runs of the same evaluator and task.")] = False,
 ) -> None:
     """Correlate lm-eval runs with human ratings again, from their samples; no model is needed."""
-    from dialeval_plugin.leaderboard.rescoring import newest
-    from dialeval_plugin.leaderboard.rescoring import rescore as compute
     from dialeval_plugin.leaderboard.result_files import read_runs
+    from dialeval_plugin.leaderboard.task_runs import newest
+    from dialeval_plugin.leaderboard.task_runs import rescore as compute
 
     question = agreement.question()
     runs = read_runs(results)

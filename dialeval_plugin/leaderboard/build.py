@@ -38,9 +38,8 @@ from dialeval_plugin.terminal import for_markdown
 from .board import Cell, Column, DataSet, Figure, Identity, Leaderboard, Method, Reference
 from .evidence import EvaluatorRows, has_references, human_references, ranked
 from .page import TITLE, render
-from .result_files import check_one_scorer, read_runs
-from .result_names import TECHNICAL, shortened
-from .task_runs import Setup, TaskRun
+from .result_files import TECHNICAL, read_runs, shortened
+from .task_runs import Setup, TaskRun, check_one_scorer
 
 logger = logging.getLogger(__name__)
 

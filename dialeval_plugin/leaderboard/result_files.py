@@ -8,15 +8,19 @@ file on request.
 Layouts: `FOLDER/<model>/results_<date>.json` with the samples in the same folder; `NAME_<date>.json` with the samples in the
 same folder, if `--output_path` ends in .json; and files uploaded by `--hf_hub_log_args`, whose results and samples may be in
 different folders. The date, which lm-eval writes to the microsecond, connects results and samples.
+
+If different evaluators share a short name, both names get longer: more of the path of folders, and other settings in brackets.
+The signature identifies a scorer, so its name does not depend on the folder of its model.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+import posixpath
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -27,19 +31,46 @@ from typing_extensions import Required, TypedDict
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, parse_json, read_text
-from dialeval_plugin.core.redaction import redacted
+from dialeval_plugin.core.redaction import redacted, without_secrets
 from dialeval_plugin.core.scores import Reason
+from dialeval_plugin.core.signature import Signature, SignatureValue, text_hash
 from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import AGAIN, COUNTS, Undefined
-from dialeval_plugin.hosts.lm_eval.tasks.documents import SCORER_MODEL
+from dialeval_plugin.hosts.lm_eval.tasks.documents import DEFAULT_SCORER, SCORER_MODEL
 from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS, TaskKind, by_plain_names, is_predicted_only
 from dialeval_plugin.hosts.lm_eval.tasks.opinions import AGGREGATIONS
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Estimate
 
-from . import result_names, task_runs
 from .board import Cost
-from .result_names import tell_apart
+from .task_runs import (
+    CLUSTER_AND_SCORE,
+    UNKNOWN,
+    Figures,
+    Outcomes,
+    Place,
+    RatedRow,
+    SampleDocument,
+    Setup,
+    TaskDescription,
+    TaskRun,
+    rated_rows,
+)
 
-logger = logging.getLogger(__name__)
+MODEL_NAMES = ("peft", "delta", "pretrained", "model", "path", "engine")
+
+TECHNICAL = {
+    *("answers", "base_url", "batch_size", "device", "device_map", "gpu_memory_utilization", "max_batch_size", "max_retries"),
+    *("num_concurrent", "parallelize", "tensor_parallel_size", "timeout", "tokenized_requests", "trust_remote_code"),
+    "verify_certificate",
+}
+"""Arguments that affect where and how fast a model runs, but not its output."""
+_SETTINGS = ("model_sha", "model_revision", "model_dtype", "gen_kwargs", "limit", "random_seed", "fewshot_seed")
+_OF_TASKS = ("version", "config_source", "dialeval", "rated_quality")
+"""Fields of a task's metadata that do not describe the evaluator."""
+_OF_SMALL_MODELS = ("slm", "fusion", "slm_scale", "clip", "round3", "normalise", "eq26", "clamp")
+"""Options of tasks that have a small model; they have no effect on others."""
+_LONGEST_SETTING = 60
+_NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?")
+
 
 _DATE = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)$")
 _OF_DOCUMENTS: tuple[TaskKind, ...] = ("rating", "rating_over_seeds", "classification", "breakdown")
@@ -80,7 +111,7 @@ class _File(_OfTasks, total=False):
     system_instruction_sha: str | None
 
 
-def read_runs(paths: Iterable[Path | str]) -> list[task_runs.TaskRun]:
+def read_runs(paths: Iterable[Path | str]) -> list[TaskRun]:
     """Read all runs of this package's tasks from result files, samples files and folders.
 
     Whole runs come before those of a part of the set, so that a trial with `--limit` does not take a result's place; among
@@ -92,7 +123,7 @@ def read_runs(paths: Iterable[Path | str]) -> list[task_runs.TaskRun]:
     """
     sources = [Path(path) for path in paths]
     results, samples = _find_files(sources)
-    runs: dict[tuple[Any, ...], task_runs.TaskRun] = {}
+    runs: dict[tuple[Any, ...], TaskRun] = {}
     for path in results:
         for run in _read_results(path, samples):
             key = (run.date, run.model, run.task, run.about.variant)
@@ -106,19 +137,6 @@ def read_runs(paths: Iterable[Path | str]) -> list[task_runs.TaskRun]:
         )
     # Sorting is stable: variants of one run keep their order.
     return tell_apart(sorted(runs.values(), key=lambda run: (not run.is_partial, run.date), reverse=True))
-
-
-def check_one_scorer(runs: Iterable[task_runs.TaskRun]) -> None:
-    """Raise InputError if different scorers ran under one evaluator name, because their figures must not share it."""
-    first_runs: dict[str, task_runs.TaskRun] = {}
-    for run in runs:
-        first = first_runs.setdefault(run.evaluator, run)
-        if run.scorer_signature != first.scorer_signature:
-            raise InputError(
-                f"{run.path}: {run.evaluator!r} is another scorer than in {first.path}: its signature is "
-                f"{run.scorer_signature!r}, and there it is {first.scorer_signature!r}. Leave one of the files out, or run its "
-                "tasks again."
-            )
 
 
 def _find_files(sources: Sequence[Path]) -> tuple[Iterable[Path], Mapping[tuple[str, str], Path]]:
@@ -153,7 +171,7 @@ def _expanded(path: Path) -> Iterator[Path]:
             yield from sorted(file for file in path.parent.glob(f"*_{date[1]}.json*") if file != path)
 
 
-def _read_results(path: Path, samples: Mapping[tuple[str, str], Path]) -> list[task_runs.TaskRun]:
+def _read_results(path: Path, samples: Mapping[tuple[str, str], Path]) -> list[TaskRun]:
     file = parse_json(read_text(path), str(path), constants=NO_NUMBERS)
     for name in ("results", "configs", "config"):
         if not isinstance(file, dict) or not isinstance(file.get(name), dict):
@@ -181,7 +199,7 @@ def _read_results(path: Path, samples: Mapping[tuple[str, str], Path]) -> list[t
 @dataclass(frozen=True, slots=True)
 class _Samples:
     path: Path
-    values: list[tuple[dict[str, Any], task_runs.Place]]
+    values: list[tuple[dict[str, Any], Place]]
     n_requests: int
     n_characters: int
 
@@ -202,7 +220,7 @@ class _Samples:
                 characters += sum(len(str(one.get("arg_0", ""))) for one in prompts if isinstance(one, dict))
                 for name in ("resps", "filtered_resps", "metrics"):
                     sample.pop(name, None)
-                values.append((sample, task_runs.Place(path, offset)))
+                values.append((sample, Place(path, offset)))
             offset += len(line.encode()) + 1
         return cls(path, values, requests, characters)
 
@@ -215,18 +233,34 @@ class _Task:
     samples: _Samples | None
     seconds: float | None
 
-    def runs(self) -> list[task_runs.TaskRun]:
-        values = {name.partition(",")[0]: value for name, value in self.file["results"].get(self.task, {}).items()}
-        about = result_names.describe_task(
-            self.task, (self.file["configs"].get(self.task) or {}).get("metadata"), str(self.path)
-        )
-        if about is not None and is_predicted_only(self.file["configs"][self.task]):
+    @property
+    def config(self) -> Mapping[str, Any]:
+        return dict(self.file["config"])
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        return (self.file["configs"].get(self.task) or {}).get("metadata") or {}
+
+    @property
+    def documents(self) -> list[dict[str, Any]]:
+        return [sample["doc"] for sample, _ in self.samples.values] if self.samples else []
+
+    def of_task(self, entry: str, otherwise: Any = None) -> Any:
+        """Return the task's value of an entry of the file with one for each task."""
+        return self.file.get(entry, {}).get(self.task, otherwise)
+
+    def runs(self) -> list[TaskRun]:
+        values = {name.partition(",")[0]: value for name, value in self.of_task("results", {}).items()}
+        about = describe_task(self.task, self.metadata, str(self.path))
+        if about is None:
+            return []
+        if is_predicted_only(self.file["configs"][self.task]):
             logger.warning(
                 "%s: %s: left out: --predict_only kept its answers and scored none. Run it again without.", self.path, self.task
             )
-        if about is None or (mark := KINDS[about.kind].main) not in values:
+        kind, mark = about.kind, KINDS[about.kind].main
+        if mark not in values:
             return []
-        kind = about.kind
         outcomes = self._outcomes(kind, mark)
         if outcomes is None and kind not in _OF_DOCUMENTS:
             logger.warning(
@@ -246,103 +280,141 @@ class _Task:
             self._check_samples(kind, mark, figures, outcomes)
         return runs
 
-    def _run(
-        self, about: task_runs.TaskDescription, variant: str, printed: task_runs.Figures, outcomes: task_runs.Outcomes | None
-    ) -> task_runs.TaskRun:
-        config, kind, mark = self.file["config"], about.kind, KINDS[about.kind].main
-        rows = None
-        if outcomes is not None and kind not in task_runs.CLUSTER_AND_SCORE:
-            rows = task_runs.rated_rows(self._marked(mark), outcomes, mark, variant, self._default_reason())
-        sizes = self.file.get("n-samples", {}).get(self.task, {})
-        if outcomes is not None:
-            n_scored, n_unscored = KINDS[kind].counts(outcomes)
-        else:
+    def _run(self, about: TaskDescription, variant: str, printed: Figures, outcomes: Outcomes | None) -> TaskRun:
+        rows, sizes = None, self.of_task("n-samples", {})
+        if outcomes is None:
             n_scored = int(printed.get(COUNTS[0]) or 0)
             n_unscored = max(0, sizes.get("effective", n_scored) - n_scored)
+        else:
+            n_scored, n_unscored = KINDS[about.kind].counts(outcomes)
+            if about.kind not in CLUSTER_AND_SCORE:
+                mark = KINDS[about.kind].main
+                rows = rated_rows(self._marked(mark), outcomes, mark, variant, self._default_reason())
         scorer_signature = self._scorer_signature()
-        if config.get("model") == SCORER_MODEL and n_scored and not scorer_signature:
+        if self.config.get("model") == SCORER_MODEL and n_scored and not scorer_signature:
             raise InputError(
                 f"{self.path}: {self.task}: has scores, but not the signature of the scorer that gave them: they may be "
                 "another's, out of a cache of the host. Run the task again."
             )
-        reasons = self._reasons(rows, n_unscored)
-        document = self.samples.values[0][0]["doc"] if self.samples and self.samples.values else {}
-        quality = about.quality if about.dataset == "fed" else document.get("quality") or about.quality
-        evaluator = result_names.evaluator_of_run(self.file, self.task, about, variant)
-        about = about._replace(variant=variant, level=about.level or document.get("level") or "", quality=quality)
-        cost = Cost(seconds=self.seconds)
-        if self.samples:
-            cost = replace(cost, n_requests=self.samples.n_requests, n_prompt_characters=self.samples.n_characters)
-        return task_runs.TaskRun(
-            evaluator=evaluator,
-            model=result_names.evaluator_name(config),
-            about=about,
+        first = next(iter(self.documents), {})
+        quality = about.quality if about.dataset == "fed" else first.get("quality") or about.quality
+        n_requests, n_characters = (self.samples.n_requests, self.samples.n_characters) if self.samples else (None, None)
+        return TaskRun(
+            evaluator=self._evaluator(about.method, variant),
+            model=evaluator_name(self.config),
+            about=about._replace(variant=variant, level=about.level or first.get("level") or "", quality=quality),
             task=self.task,
-            version=str(self.file.get("versions", {}).get(self.task, "")),
+            version=str(self.of_task("versions", "")),
             date=datetime.fromtimestamp(self.file.get("date") or 0.0, tz=timezone.utc),
             printed=printed,
             n_total=n_scored + n_unscored,
             n_scored=n_scored,
-            unscored_by_reason={reason: number for reason, number in sorted(reasons.items()) if number},
-            signature=result_names.run_signature(self.file, self.task, variant, quality, scorer_signature),
+            unscored_by_reason={reason: n for reason, n in sorted(self._reasons(rows, n_unscored).items()) if n},
+            signature=self._signature(variant, quality, scorer_signature),
             scorer_signature=scorer_signature,
             setup=self._setup(about.method),
             is_partial=sizes.get("effective") != sizes.get("original"),
-            cost=cost,
+            cost=Cost(seconds=self.seconds, n_requests=n_requests, n_prompt_characters=n_characters),
             rows=rows,
             outcomes=outcomes,
             path=self.path,
         )
 
-    def _setup(self, method: str) -> task_runs.Setup:
-        config = self.file["config"]
-        return task_runs.Setup(
-            model=redacted(config.get("model") or ""),
-            arguments=result_names.model_arguments(config),
+    def _evaluator(self, method: str, variant: str) -> str:
+        """Return the name of the task's evaluator with all that distinguishes it; a scorer's has no prompt settings."""
+        shots = self.of_task("n-shot") or 0
+        of_prompt = [
+            method,
+            variant if variant != method else "",
+            f"{shots} examples" if shots else "",
+            "chat template" if self.file.get("chat_template_sha") else "",
+            "system instruction" if self.file.get("system_instruction_sha") else "",
+        ]
+        own = [variant] if self.config.get("model") == SCORER_MODEL else of_prompt
+        return ", ".join(filter(None, [evaluator_name(self.config), *own]))
+
+    def _signature(self, variant: str, quality: str, inner: str) -> str:
+        """Return everything in the file that can change a number of the task, and the scorer's own signature, `inner`."""
+        settings = {
+            "model": self.config.get("model"),
+            **model_arguments(self.config),
+            "variant": variant or None,
+            "n_shot": self.of_task("n-shot"),
+            **{name: self.config.get(name) for name in _SETTINGS},
+            **{name: self.file.get(name) for name in ("chat_template_sha", "system_instruction_sha", "fewshot_as_multiturn")},
+            "task_hash": self.of_task("task_hashes"),
+            **{name: self.file.get(name) for name in ("lm_eval_version", "transformers_version")},
+        }
+        fields: dict[str, SignatureValue] = {
+            "task": self.task,
+            "version": self.of_task("versions"),
+            "quality": quality or None,
+        }
+        fields |= {name: value if value is None else str(value) for name, value in settings.items() if value != {}}
+        return str(Signature(fields)) + (f"|[{inner}]" if inner else "")
+
+    def _setup(self, method: str) -> Setup:
+        return Setup(
+            model=redacted(self.config.get("model") or ""),
+            arguments=model_arguments(self.config),
             # lm-eval writes -1 if it cannot count them.
-            n_parameters=max(config.get("model_num_parameters") or 0, 0) or None,
-            is_on_hub=bool(config.get("model_sha")),
-            limit=config.get("limit"),
+            n_parameters=max(self.config.get("model_num_parameters") or 0, 0) or None,
+            is_on_hub=bool(self.config.get("model_sha")),
+            limit=self.config.get("limit"),
             has_chat_template=bool(self.file.get("chat_template_sha")),
-            others=result_names.other_settings(self.file, self.task, method),
+            others=self._other_settings(method),
         )
 
-    def _reasons(self, rows: Sequence[task_runs.RatedRow] | None, n_unscored: int) -> Mapping[str, int]:
-        recorded: Mapping[str, int] = self.file["config"].get("scorer_unscored", {}).get(self.task, {})
-        if sum(recorded.values()) == n_unscored:
-            return recorded
-        return {task_runs.UNKNOWN: n_unscored} if rows is None else Counter(row.unscored for row in rows if row.unscored)
+    def _other_settings(self, method: str) -> dict[str, Any]:
+        """Return the settings, other than model arguments, that can change an answer."""
+        generation = self.config.get("gen_kwargs") or {}
+        no_effect = {*_OF_TASKS, *model_arguments(self.config), *(() if method in {"slide", "dre"} else _OF_SMALL_MODELS)}
+        return without_secrets(
+            {
+                **(generation if isinstance(generation, Mapping) else {"gen_kwargs": generation}),
+                **{name: value for name, value in self.metadata.items() if name not in no_effect},
+                "revision": self.config.get("model_sha"),
+                **{name: self.file.get(f"{name}_sha") for name in ("chat_template", "system_instruction")},
+            }
+        )
+
+    @property
+    def _recorded_reasons(self) -> Mapping[str, int]:
+        """Numbers of rows without a score that the scorer counted, by reason."""
+        return dict(self.config.get("scorer_unscored", {}).get(self.task, {}))
+
+    def _reasons(self, rows: Sequence[RatedRow] | None, n_unscored: int) -> Mapping[str, int]:
+        if sum(self._recorded_reasons.values()) == n_unscored:
+            return self._recorded_reasons
+        return {UNKNOWN: n_unscored} if rows is None else Counter(row.unscored for row in rows if row.unscored)
 
     def _default_reason(self) -> str:
         """Return the reason for rows without a score and without a logged reason."""
-        if self.file["config"].get("model") != SCORER_MODEL:
+        if self.config.get("model") != SCORER_MODEL:
             # In multiple-choice prompts, no choice had a probability.
             return Reason.NON_FINITE.value
-        recorded = list(self.file["config"].get("scorer_unscored", {}).get(self.task, {}))
-        return recorded[0] if len(recorded) == 1 else task_runs.UNKNOWN
+        return next(iter(self._recorded_reasons)) if len(self._recorded_reasons) == 1 else UNKNOWN
 
     def _scorer_signature(self) -> str:
-        of_scorer = self.file["config"].get("scorer_signature")
-        documents = [sample["doc"] for sample, _ in self.samples.values] if self.samples else []
-        of_samples = sorted({str(document["signature"]) for document in documents if document.get("signature")})
+        of_samples = sorted({str(document["signature"]) for document in self.documents if document.get("signature")})
         if len(of_samples) > 1:
             raise InputError(f"{self.path}: {self.task}: mixes samples of {of_samples[0]!r} and {of_samples[1]!r}. {AGAIN}")
-        return of_scorer or next(iter(of_samples), "")
+        return self.config.get("scorer_signature") or next(iter(of_samples), "")
 
-    def _marked(self, mark: str) -> list[tuple[dict[str, Any], task_runs.Place]]:
+    def _marked(self, mark: str) -> list[tuple[dict[str, Any], Place]]:
         """Return the samples that have the metric; placeholders for an absent set do not."""
         return [(sample, place) for sample, place in self.samples.values if mark in sample] if self.samples else []
 
-    def _outcomes(self, kind: TaskKind, mark: str) -> task_runs.Outcomes | None:
+    def _outcomes(self, kind: TaskKind, mark: str) -> Outcomes | None:
         if self.samples is None:
             return None
         logged, path = [sample for sample, _ in self._marked(mark)], str(self.samples.path)
-        checked([sample["doc"] for sample in logged], list[task_runs.SampleDocument], f"{path}: documents", advice=AGAIN)
+        checked([sample["doc"] for sample in logged], list[SampleDocument], f"{path}: documents", advice=AGAIN)
         record = KINDS[kind].record
         outcomes = [sample[mark] for sample in logged]
         return tuple(checked(outcomes, list[record], f"{path}: {mark}", advice=AGAIN))  # type: ignore[valid-type]
 
-    def _check_samples(self, kind: TaskKind, mark: str, printed: task_runs.Figures, outcomes: task_runs.Outcomes) -> None:
+    def _check_samples(self, kind: TaskKind, mark: str, printed: Figures, outcomes: Outcomes) -> None:
         """Raise InputError if the samples do not give the printed figures: cut, doubled, or of another run."""
         again: dict[str, Any] = {COUNTS[0]: KINDS[kind].counts(outcomes)[0]}
         if again[COUNTS[0]] == printed.get(COUNTS[0], again[COUNTS[0]]):
@@ -380,3 +452,143 @@ def _number(value: Any, where: str, *, lowest: float, highest: float = math.inf)
         ends = f"from {lowest:g}" + (f" to {highest:g}" if math.isfinite(highest) else "")
         raise InputError(f"{where}: is {number:g}, expected a number {ends}. Copy the file again.")
     return number
+
+
+def describe_task(task: str, metadata: Any, where: str) -> TaskDescription | None:
+    """Return the description in a task's metadata; None for a task of another package."""
+    if not isinstance(metadata, Mapping) or "dialeval" not in metadata:
+        return None
+    description = metadata["dialeval"]
+    if isinstance(description, Mapping):
+        description = {
+            name: value for name, value in description.items() if name in TaskDescription._fields and value is not None
+        }
+    return checked(description, TaskDescription, f"{where}: configs.{task}.metadata.dialeval", advice="Copy the file again.")
+
+
+def model_arguments(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the model's arguments in a result file, which older hosts wrote as one string, without secrets.
+
+    For a scorer they include `scorer`.
+
+    Example:
+        >>> model_arguments({"model_args": "pretrained=gpt2,dtype=float32,api_key=x"})
+        {'pretrained': 'gpt2', 'dtype': 'float32'}
+    """
+    model_args = config.get("model_args") or {}
+    if isinstance(model_args, str):
+        model_args = dict(pair.partition("=")[::2] for pair in model_args.split(",") if pair)
+    arguments = without_secrets(model_args)
+    if config.get("model") == SCORER_MODEL:
+        arguments.setdefault("scorer", DEFAULT_SCORER)
+    if llm_args := arguments.get("llm_args"):
+        # The language model prompted by a scorer may have its own API key.
+        public = model_arguments({"model_args": llm_args})
+        arguments["llm_args"] = ",".join(f"{name}={value}" for name, value in public.items())
+    return arguments
+
+
+def evaluator_name(config: Mapping[str, Any], shorten: Callable[[Any], str] | None = None) -> str:
+    """Return the name of a scorer or language model, with the arguments that can change a score.
+
+    `shorten` turns an argument into text; by default a folder becomes its last part. A scorer's text arguments appear without
+    their name, and repeated text once.
+
+    Example:
+        >>> evaluator_name({"model": "dialogue-metric", "model_args": {"scorer": "slide", "slm": "/models/code"}})
+        'slide (code)'
+        >>> evaluator_name({"model_args": {"scorer": "g_eval", "llm": "hf", "llm_args": "pretrained=/models/gpt2,device=cpu"}})
+        'g_eval (gpt2)'
+    """
+    arguments, shorten = model_arguments(config), shorten or shortened
+    if "llm" in arguments:
+        arguments["llm"] = evaluator_name({"model": arguments["llm"], "model_args": arguments.pop("llm_args", "")}, shorten)
+    named = next((name for name in ("scorer", *MODEL_NAMES) if name in arguments), None)
+    name = shorten(arguments.pop(named)) if named else redacted(str(config.get("model") or "unknown"))
+    texts = {key: shorten(value) for key, value in sorted(arguments.items()) if key not in TECHNICAL}
+    if named != "scorer":
+        return _with_options(name, [f"{key}={value}" for key, value in texts.items()])
+    if order := texts.pop("n", None):
+        name = f"{name}-{order}"
+    return _with_options(name, [_option(key, value) for key, value in texts.items() if value != name])
+
+
+def shortened(value: Any) -> str:
+    """Return an argument as text, a folder as its last part."""
+    text = str(value)
+    return text.rstrip("/").rpartition("/")[2] if is_folder(text) else text
+
+
+def is_folder(value: Any) -> bool:
+    """Return whether an argument looks like a path."""
+    return str(value).startswith(("/", "./", "../", "~"))
+
+
+def _with_options(name: str, options: Iterable[str]) -> str:
+    text = ", ".join(dict.fromkeys(options))
+    return f"{name} ({text})" if text else name
+
+
+def _option(key: str, value: str) -> str:
+    if value.lower() in {"true", "false"}:
+        return f"{'with' if value.lower() == 'true' else 'without'} {key}"
+    return f"{key}={value}" if _NUMBER.fullmatch(value) else value
+
+
+def tell_apart(runs: Sequence[TaskRun]) -> list[TaskRun]:
+    """Return the runs, with longer names if different evaluators would share one."""
+    renamed = list(runs)
+    for field, names_of in (("model", _by_folders), ("evaluator", _by_settings)):
+        groups: dict[str, list[int]] = defaultdict(list)
+        for place, run in enumerate(renamed):
+            groups[getattr(run, field)].append(place)
+        for places in groups.values():
+            own = [renamed[place] for place in places]
+            # The signature of a task's small model does not identify a language model.
+            if len({(run.setup.model == SCORER_MODEL and run.scorer_signature) or place for place, run in enumerate(own)}) > 1:
+                for place, run, name in zip(places, own, names_of(own), strict=True):
+                    renamed[place] = replace(run, model=name, evaluator=name + run.evaluator.removeprefix(run.model))
+    return renamed
+
+
+def _by_folders(runs: Sequence[TaskRun]) -> Iterator[str]:
+    tails = _tails({str(value) for run in runs for value in _arguments(run).values() if is_folder(value)})
+    for run in runs:
+        config = {"model": run.setup.model, "model_args": run.setup.arguments}
+        yield evaluator_name(config, lambda value: tails.get(str(value)) or shortened(value))
+
+
+def _by_settings(runs: Sequence[TaskRun]) -> Iterator[str]:
+    settings = [_settings(run) for run in runs]
+    differing = sorted({name for own in settings for name in own if len({other.get(name) for other in settings}) > 1})
+    tails = _tails({own[name] for own in settings for name in differing if is_folder(own.get(name))})
+    for run, own in zip(runs, settings, strict=True):
+        texts = {name: tails.get(own[name]) or own[name].partition("://")[2] or own[name] for name in differing if name in own}
+        text_of_settings = ", ".join(
+            f"{name}={text if len(text) <= _LONGEST_SETTING else text_hash(text)[:8]}" for name, text in texts.items()
+        )
+        name, bracket = (run.model[:-1] + ", ", ")") if run.model.endswith(")") else (f"{run.model} (", ")")
+        yield name + text_of_settings + bracket if text_of_settings else run.model
+
+
+def _arguments(run: TaskRun) -> dict[str, Any]:
+    return {**model_arguments({"model_args": run.setup.arguments.get("llm_args")}), **run.setup.arguments}
+
+
+def _settings(run: TaskRun) -> Mapping[str, str]:
+    settings = {"host": run.setup.model, "base_url": _arguments(run).get("base_url"), **run.setup.others}
+    return {name: str(value) for name, value in settings.items() if value not in (None, "")}
+
+
+def _tails(folders: set[str]) -> dict[str, str]:
+    """Return the shortest path end of each folder that is unique."""
+    parts = {folder: posixpath.normpath(folder).split("/") for folder in folders}
+    tails = {}
+    for folder, own in parts.items():
+        rivals = [other for other in parts.values() if other != own]
+        n = next((n for n in range(1, len(own)) if all(other[-n:] != own[-n:] for other in rivals)), len(own))
+        tails[folder] = "/".join(own[-n:])
+    return tails
+
+
+logger = logging.getLogger(__name__)

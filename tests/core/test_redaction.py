@@ -7,7 +7,7 @@ import time
 import pytest
 
 from dialeval_plugin.core.redaction import is_secret, redacted, without_secrets
-from dialeval_plugin.leaderboard.result_names import evaluator_name, model_arguments
+from dialeval_plugin.leaderboard.result_files import evaluator_name, model_arguments
 
 SECRETS = [
     *("api_key", "apikey", "api-key", "api_keys", "apiKey", "key", "bearer", "credentials", "passwd", "password", "pwd"),

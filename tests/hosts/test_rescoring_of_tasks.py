@@ -16,9 +16,8 @@ from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS
 from dialeval_plugin.leaderboard.build import build
 from dialeval_plugin.leaderboard.evidence import HALF_THE_PEOPLE, ONE_PERSON
-from dialeval_plugin.leaderboard.rescoring import rescore
 from dialeval_plugin.leaderboard.result_files import read_runs
-from dialeval_plugin.leaderboard.task_runs import TaskRun
+from dialeval_plugin.leaderboard.task_runs import TaskRun, rescore
 from dialeval_plugin.reports.correlation_report import ReportOptions, evaluate_agreement
 from dialeval_plugin.reports.score_alignment import AlignedScores, align
 from dialeval_plugin.statistics import preferences

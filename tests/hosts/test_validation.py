@@ -20,7 +20,7 @@ from dialeval_plugin.hosts.lm_eval.tasks.breakdown import LOWER_IS_BETTER
 from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS
 from dialeval_plugin.hosts.lm_eval.validation import Validation, validate_metrics, validate_tasks
 from dialeval_plugin.hosts.lm_eval.versions import has_scorers
-from dialeval_plugin.leaderboard.result_names import describe_task
+from dialeval_plugin.leaderboard.result_files import describe_task
 from dialeval_plugin.models.folders import pretrained_names
 from tests.layouts import write_convai
 from tests.small_corpora import write_dbdc, write_dstc10, write_preferences

@@ -29,9 +29,8 @@ from dialeval_plugin.hosts.registration import register_models
 from dialeval_plugin.leaderboard.board import Leaderboard
 from dialeval_plugin.leaderboard.build import build, read, write
 from dialeval_plugin.leaderboard.exports import FORMATS, ExportOptions, export, slug, write_space
-from dialeval_plugin.leaderboard.rescoring import rescore
 from dialeval_plugin.leaderboard.result_files import read_runs
-from dialeval_plugin.leaderboard.task_runs import TaskRun
+from dialeval_plugin.leaderboard.task_runs import TaskRun, rescore
 from dialeval_plugin.reports.correlation_report import AgreementResult, ReportOptions
 
 

@@ -11,9 +11,8 @@ import pytest
 
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.leaderboard.build import build
-from dialeval_plugin.leaderboard.rescoring import newest
-from dialeval_plugin.leaderboard.result_files import read_runs
-from dialeval_plugin.leaderboard.result_names import evaluator_name
+from dialeval_plugin.leaderboard.result_files import evaluator_name, read_runs
+from dialeval_plugin.leaderboard.task_runs import newest
 from tests.leaderboard_files import change_json, documents, noisy_scores, write_run
 
 SHORT: list[tuple[dict[str, Any], str]] = [

@@ -13,9 +13,8 @@ import pytest
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.leaderboard.build import build
-from dialeval_plugin.leaderboard.rescoring import newest, rescore
 from dialeval_plugin.leaderboard.result_files import read_runs
-from dialeval_plugin.leaderboard.task_runs import TaskRun
+from dialeval_plugin.leaderboard.task_runs import TaskRun, newest, rescore
 from dialeval_plugin.reports.correlation_report import ReportOptions
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from tests.leaderboard_files import DATE, LM_EVAL_FILES, change_json, metadata_of, write_runs

@@ -14,8 +14,8 @@ import pytest
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.leaderboard.board import Leaderboard
 from dialeval_plugin.leaderboard.build import BuildResult, build
-from dialeval_plugin.leaderboard.rescoring import newest, rescore
 from dialeval_plugin.leaderboard.result_files import read_runs
+from dialeval_plugin.leaderboard.task_runs import newest, rescore
 from dialeval_plugin.reports.correlation_report import ReportOptions
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from tests.leaderboard_files import DATE
