@@ -104,7 +104,7 @@ def rubric(
 def lm_eval(context: typer.Context) -> None:
     """Run lm-eval's command line with this package's tasks and models."""
     from dialeval_plugin.hosts.lm_eval.cli import main as run
-    from dialeval_plugin.hosts.lm_eval.tasks.kinds import is_predicted_only
+    from dialeval_plugin.hosts.lm_eval.versions import is_predicted_only
     from dialeval_plugin.leaderboard.result_files import NO_NUMBERS
 
     parser = argparse.ArgumentParser(add_help=False)

@@ -36,8 +36,9 @@ from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.core.signature import Signature, SignatureValue, text_hash
 from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import AGAIN, COUNTS, Undefined
 from dialeval_plugin.hosts.lm_eval.tasks.documents import DEFAULT_SCORER, SCORER_MODEL
-from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS, TaskKind, by_plain_names, is_predicted_only
+from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS, TaskKind
 from dialeval_plugin.hosts.lm_eval.tasks.opinions import AGGREGATIONS
+from dialeval_plugin.hosts.lm_eval.versions import by_plain_names, is_predicted_only
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Estimate
 
 from .board import Cost
@@ -70,8 +71,6 @@ _OF_SMALL_MODELS = ("slm", "fusion", "slm_scale", "clip", "round3", "normalise",
 """Options of tasks that have a small model; they have no effect on others."""
 _LONGEST_SETTING = 60
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?")
-
-
 _DATE = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)$")
 _OF_DOCUMENTS: tuple[TaskKind, ...] = ("rating", "rating_over_seeds", "classification", "breakdown")
 """Kinds of task whose items are single documents."""

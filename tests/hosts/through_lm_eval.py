@@ -24,7 +24,8 @@ from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.hosts.lm_eval.run import note_runs
-from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS, by_plain_names
+from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS
+from dialeval_plugin.hosts.lm_eval.versions import by_plain_names
 from dialeval_plugin.hosts.registration import register_models
 from dialeval_plugin.leaderboard.board import Leaderboard
 from dialeval_plugin.leaderboard.build import build, read, write

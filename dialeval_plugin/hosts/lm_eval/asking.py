@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import logging
 import random
 import time
@@ -19,13 +18,11 @@ from typing import Any, Generic, TypeVar, cast
 from tenacity import AsyncRetrying, Future, RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
 from dialeval_plugin.core.errors import DialevalError
-from dialeval_plugin.core.redaction import redacted
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.hosts.registration import replaced
 from dialeval_plugin.llm.language_model import NOT_ASKED, CutAnswer
 
 from . import versions
-from .arguments import is_a
 
 logger = logging.getLogger(__name__)
 
@@ -45,9 +42,6 @@ _OF_EVERY_REQUEST = {
 """HTTP client errors that the next request would have too, and what they mean."""
 USED_UP = frozenset({"length", "max_tokens", "model_length"})
 """Finish reasons for an answer that used up its tokens: OpenAI and compatible servers, Anthropic, Mistral."""
-_TRANSPORTS = ("requests", "urllib3", "aiohttp", "httpx")
-_LOGGERS = ("lm_eval", "asyncio", *_TRANSPORTS)
-"""Loggers of the host and of its transports; asyncio logs errors of requests that nobody awaited."""
 NO_ANSWER = Unscored(Reason.API_ERROR, "the model gave no answer")
 
 
@@ -165,7 +159,7 @@ def describe(error: Exception) -> str:
     if status is not None or isinstance(error, JSONDecodeError):
         return "the server's reply is no JSON"
     name = type(error).__name__
-    if type(error).__module__.partition(".")[0] in _TRANSPORTS or not str(error):
+    if type(error).__module__.partition(".")[0] in versions.TRANSPORTS or not str(error):
         return name
     return f"{name}: {error}"
 
@@ -267,7 +261,9 @@ class BatchedRequests(Generic[Answer]):
         requests = [versions.request(self.kind, {}, self.arguments[place], task="judge", place=place) for place in places]
         if self.budget.is_spent:
             return [NOT_ASKED] * len(places)
-        with naming_absent_log_probabilities(asked=self.kind == "loglikelihood" and is_a(type(self.lm), "TemplateAPI")):
+        with naming_absent_log_probabilities(
+            asked=self.kind == "loglikelihood" and versions.is_a(type(self.lm), "TemplateAPI")
+        ):
             return _outside_a_loop(getattr(self.lm, self.kind), requests)
 
     def _settle(self, place: int, answer: Any) -> None:
@@ -296,27 +292,3 @@ def _outside_a_loop(ask: Callable[[Any], list[Any]], requests: Any) -> list[Any]
 def _key(request: tuple[Any, Any]) -> tuple[Any, str | None]:
     first, second = request
     return first, second if isinstance(second, str) else None
-
-
-@functools.cache
-def redact_host_logs() -> None:
-    """Hide secrets in the log records of the host and its transports until the process ends.
-
-    The host logs a failed request with its headers. A logger's filter misses its child loggers, so the record factory filters.
-    """
-    make = logging.getLogRecordFactory()
-
-    def record(*arguments: Any, **options: Any) -> logging.LogRecord:
-        made = make(*arguments, **options)
-        if made.name.partition(".")[0] in _LOGGERS:
-            try:
-                text = made.getMessage()
-            except (TypeError, ValueError):  # logging reports a message that does not fit its arguments, and goes on
-                text = f"{made.msg} {made.args}"
-            made.msg, made.args = redacted(text), ()
-            if made.exc_info:
-                # A formatter does not format again a record that already has its text.
-                made.exc_text = redacted(logging.Formatter().formatException(made.exc_info))
-        return made
-
-    logging.setLogRecordFactory(record)

@@ -19,8 +19,9 @@ from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.hosts.registration import importing, register, replaced
 from dialeval_plugin.statistics.estimates import number_text
 
-from .tasks.kinds import KINDS, by_plain_names, is_predicted_only
-from .versions import missing_tasks
+from .run import redact_host_logs
+from .tasks.kinds import KINDS
+from .versions import by_plain_names, is_predicted_only, missing_tasks
 
 if TYPE_CHECKING:
     from lm_eval.tasks import TaskManager
@@ -35,8 +36,6 @@ def main(argv: Sequence[str]) -> None:
     """
     with importing("lm_eval"):
         from lm_eval.__main__ import cli_evaluate
-
-        from .asking import redact_host_logs
 
     register()
     redact_host_logs()

@@ -1,4 +1,4 @@
-"""Arguments of a run of the host, a cache that distinguishes models, and names of result folders.
+"""A run of the host: its arguments, the data sets of our tasks, a cache that distinguishes models, logs and result folders.
 
 The host's cache (`--use_cache`) knows the model object and not its name. A task's data set gets the user's `--metadata` and the
 model's arguments in one dictionary, where they cannot be distinguished. `note_runs` keeps the arguments of the host's
@@ -8,26 +8,34 @@ run began without it, its answers to our tasks are not cached.
 The host's cache key is the request alone, so a second model would read the answers of the first. Here the key of a request of
 our tasks also holds everything that the answer depends on. The model `dialogue-metric`, whose answers cost little, uses no
 cache. Requests of other tasks are unchanged.
+
+The host passes the function of a data set (`custom_dataset`) the task's metadata, its `dataset_kwargs`, `--metadata` and the
+model's arguments as keywords; `task_data` chooses among them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib
 import inspect
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from dialeval_plugin.core.redaction import without_secrets
+from dialeval_plugin.core.errors import MissingPrerequisite, did_you_mean
+from dialeval_plugin.core.options import check_names
+from dialeval_plugin.core.redaction import redacted, without_secrets
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.hosts.registration import replaced
 from dialeval_plugin.version import __version__
 
-from .tasks.documents import DEFAULT_SCORER, ITEM_COLUMNS, SCORER_MODEL
+from . import versions
+from .tasks.documents import DEFAULT_SCORER, ITEM_COLUMNS, SCORER_MODEL, data_sets, placeholder
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +45,18 @@ _LONGEST_NAME = 100
 _KINDS = ("loglikelihood", "loglikelihood_rolling", "generate_until")
 _WARNED = "_warned_by_dialeval_plugin"
 
-Ask = Callable[[Sequence[Any]], Sequence[Any]]
+_MODULES = ("ratings", "fed", "preference", "opinions", "classification", "breakdown", "rubric", "small_models")
+DESCRIPTION = "dialeval"
+"""Key in a task's metadata for its method, data set, level, quality, kind and direction, and names of its data."""
+_HOSTS = ("version", "config_source")
+_LOGGERS = ("lm_eval", "asyncio", *versions.TRANSPORTS)
+"""Loggers of the host and of its transports; asyncio logs errors of requests that nobody awaited."""
+
+Ask: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
+Build: TypeAlias = Callable[..., dict[str, Any]]
+Set = TypeVar("Set")
+_known: set[str] = set()
+"""Options of the tasks that were imported."""
 
 
 class Run(NamedTuple):
@@ -172,3 +191,137 @@ def _warn_once(cache: Any, message: str) -> None:
     if _WARNED not in vars(cache):
         setattr(cache, _WARNED, True)
         logger.warning(message)
+
+
+def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
+    """Make a function usable as `custom_dataset` in a task file: it gets those of the host's keywords that it takes.
+
+    `--metadata` applies to all tasks of a run. A name that no task of this package takes is an error; one that only other tasks
+    take has no effect and is reported. Other keywords may come from the task file or, in a run that `current_run` does not
+    know, from the model's arguments: such a name is an error only if it resembles an option and no imported model takes it.
+    A model's argument that the task takes has an effect, as the host does not tell them apart, and is reported.
+    `others` are functions to which the function passes its keywords.
+
+    The files of groups give their tasks `when_absent="skip"` and `group_sets`: then a set that is not on this machine has one
+    placeholder, no score and no part in the group's mean, if at least one of the group's sets is there.
+    """
+
+    def decorate(build: Build) -> Build:
+        parameters = [one for function in (build, *others) for one in inspect.signature(function).parameters.values()]
+        takes = {parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY}
+        _known.update(takes)
+
+        @functools.wraps(build)
+        def from_host(*, when_absent: str = "fail", group_sets: Sequence[str] = (), **keywords: Any) -> dict[str, Any]:
+            guard_cache()
+            note_runs()
+            versions.watch_requests()
+            versions.leave_out_standard_errors()
+            versions.score_nothing_when_predicting()
+            # The task file's own description is kept apart from options or model arguments of the same name.
+            of_task: dict[str, Any] = keywords.pop(DESCRIPTION, {})
+            _check(keywords, takes.difference(of_task))
+            try:
+                return build(**{name: value for name, value in {**keywords, **of_task}.items() if name in takes})
+            except AbsentSet as absent:
+                if when_absent != "skip":
+                    raise
+                return _left_out(absent, group_sets)
+
+        return from_host
+
+    return decorate
+
+
+def _check(keywords: Mapping[str, Any], takes: set[str]) -> None:
+    run = current_run()
+    typed = {*run.metadata} if run else set()
+    task = Path(str(keywords.get("config_source", "task"))).stem
+    for name, value in sorted(run.arguments.items()) if run else ():
+        if name in takes and keywords.get(name) == value:
+            text = "%s: is computed with %s=%s, an argument of the model that lm-eval passes on. --metadata overrides it."
+            logger.warning(text, task, name, value)
+    unsure = {*keywords}.difference(takes, typed, _HOSTS, run.arguments if run else ())
+    if not unsure and typed <= takes:
+        return
+    for module in _MODULES:
+        importlib.import_module(f"dialeval_plugin.hosts.lm_eval.tasks.{module}")
+    of_models = _arguments_of_models() if unsure and run is None else set()
+    meant = {name for name in unsure if name in _known or (did_you_mean(name, _known) and name not in of_models)}
+    others = sorted((typed | meant) - takes)
+    if not others:
+        return
+    # A value given by the task file is not an option for users either.
+    for_users = sorted(takes.difference(keywords.keys() - typed if typed else ()))
+    check_names(f"{task}: --metadata", [name for name in others if name not in _known], for_users)
+    text = "%s: --metadata names %s, which this task does not take. It takes: %s."
+    logger.warning(text, task, ", ".join(others), ", ".join(for_users) or "none")
+
+
+def _arguments_of_models() -> set[str]:
+    """Return names of the arguments of every imported model class, including the run's."""
+    from lm_eval.api.model import LM
+
+    classes = [LM]
+    for one in classes:
+        classes += one.__subclasses__()
+    return {name for one in classes for name in inspect.signature(one).parameters}
+
+
+class AbsentSet(MissingPrerequisite):
+    """A set that is not on this machine, which its group may leave out."""
+
+    def __init__(self, problem: str, is_there: Callable[[str], bool], dataset: str, group: str, advice: str) -> None:
+        super().__init__(problem)
+        self.is_there, self.dataset, self.group, self.advice = is_there, dataset, group, advice
+
+
+def read_set(read: Callable[[str], Set], dataset: str, *, group: str, advice: str) -> Set:
+    """Read a set, which its group may leave out if it is not on this machine; `advice` says how to get it."""
+
+    def is_there(name: str) -> bool:
+        with contextlib.suppress(MissingPrerequisite):
+            read(name)
+            return True
+        return False
+
+    try:
+        return read(dataset)
+    except MissingPrerequisite as error:
+        raise AbsentSet(str(error), is_there, dataset, group, advice) from error
+
+
+def _left_out(absent: AbsentSet, group_sets: Sequence[str]) -> dict[str, Any]:
+    """Return the data set of a set that its group leaves out; `MissingPrerequisite` if none of the group's sets is there."""
+    if not any(map(absent.is_there, group_sets)):
+        raise MissingPrerequisite(
+            f"{absent.group}: none of the group's sets ({', '.join(group_sets)}) is on this machine. {absent.advice} "
+            f"The first that was looked for: {absent}"
+        ) from absent
+    logger.warning("%s_%s: left out of the group and of its mean: %s", absent.group, absent.dataset, absent)
+    # One for each process: the host fails if a process gets no document.
+    return data_sets(test=[placeholder(absent.dataset)] * max(1, int(os.environ.get("WORLD_SIZE", "1"))))
+
+
+@functools.cache
+def redact_host_logs() -> None:
+    """Hide secrets in the log records of the host and its transports until the process ends.
+
+    The host logs a failed request with its headers. A logger's filter misses its child loggers, so the record factory filters.
+    """
+    make = logging.getLogRecordFactory()
+
+    def record(*arguments: Any, **options: Any) -> logging.LogRecord:
+        made = make(*arguments, **options)
+        if made.name.partition(".")[0] in _LOGGERS:
+            try:
+                text = made.getMessage()
+            except (TypeError, ValueError):  # logging reports a message that does not fit its arguments, and goes on
+                text = f"{made.msg} {made.args}"
+            made.msg, made.args = redacted(text), ()
+            if made.exc_info:
+                # A formatter does not format again a record that already has its text.
+                made.exc_text = redacted(logging.Formatter().formatException(made.exc_info))
+        return made
+
+    logging.setLogRecordFactory(record)

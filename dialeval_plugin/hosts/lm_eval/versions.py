@@ -1,4 +1,4 @@
-"""Differences between lm-eval 0.4.13 and 0.5. No other module checks which of the two is installed."""
+"""Facts about the host, and differences between lm-eval 0.4.13 and 0.5: no other module checks which is installed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import logging
 import re
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SCORER = "dialeval"
+TRANSPORTS = ("requests", "urllib3", "aiohttp", "httpx")
+"""Packages by which the host sends requests."""
+BY_TASK = ("results", "configs", "versions", "n-shot", "n-samples", "samples", "task_hashes")
+"""Entries of a host's result with one value per task."""
 
 
 def request(kind: str, doc: dict[str, Any], arguments: Any, *, task: str, place: int, idx: int = 0) -> Instance:
@@ -25,6 +30,12 @@ def request(kind: str, doc: dict[str, Any], arguments: Any, *, task: str, place:
     from lm_eval.api.instance import Instance
 
     return Instance(kind, doc, arguments, idx=idx, task_name=task, doc_id=place, metadata=(task, place, 1))
+
+
+def is_a(kind: type[Any], name: str) -> bool:
+    """Whether a class is, or is derived from, the host's class of this name; all served models derive from `TemplateAPI`."""
+    # By name: the module of the host's class cannot be imported without the packages of served models.
+    return any(base.__name__ == name for base in kind.__mro__)
 
 
 def generation_task() -> Any:
@@ -40,6 +51,19 @@ def missing_tasks(error: Exception) -> list[str]:
         return message.partition(": ")[2].split(", ")
     match = re.match(r"Spec '(.*)' is not a registered task", message) if isinstance(error, KeyError) else None
     return [match[1]] if match else []
+
+
+def is_predicted_only(config: Mapping[str, Any]) -> bool:
+    """Whether the task of this config ran with `--predict_only`: it has answers and no scores."""
+    return bool(config.get("metric_list") == [{"metric": "bypass"}])
+
+
+def by_plain_names(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a run's result with tasks under their own names: lm-eval 0.5 calls a group's task `group::task`."""
+    return {
+        name: {task.rpartition("::")[2]: one for task, one in value.items()} if name in BY_TASK and value else value
+        for name, value in result.items()
+    }
 
 
 def plain_messages(payload: dict[str, Any]) -> dict[str, Any]:
@@ -81,7 +105,7 @@ def score_nothing_when_predicting() -> None:
     def computed(self: Any, *args: Any) -> Any:
         if not (self._has_metric("bypass") and _is_ours(self.config.process_results)):
             return original(self, *args)
-        # As 0.4.13 writes it into the result, and `kinds.is_predicted_only` reads it.
+        # As 0.4.13 writes it into the result, and `is_predicted_only` reads it.
         self.config.metric_list = [{"metric": "bypass"}]
         return None
 

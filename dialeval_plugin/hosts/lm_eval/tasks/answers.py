@@ -21,10 +21,9 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
 from dialeval_plugin.hosts.lm_eval import versions
-from dialeval_plugin.hosts.lm_eval.run import current_run
+from dialeval_plugin.hosts.lm_eval.run import current_run, task_data
 
 from .corpus_metrics import Undefined, undefined
-from .task_data import task_data
 
 _host: Any = versions.scorers()
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.corpora.readers import dbdc
 from dialeval_plugin.corpora.readers.dbdc import Annotations, DbdcSplit
+from dialeval_plugin.hosts.lm_eval.run import task_data
 from dialeval_plugin.methods.judging.goodness import distribution_of_forms
 from dialeval_plugin.methods.judging.prompts import BreakdownPrompt, breakdown_prompt
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
@@ -20,7 +21,6 @@ from dialeval_plugin.statistics.breakdown import ALWAYS_BREAKDOWN, METRICS, brea
 
 from .corpus_metrics import CorpusMetrics, Undefined, undefined
 from .documents import data_sets, item_columns, verdict_of
-from .task_data import task_data
 
 LOWER_IS_BETTER = tuple(name for name in METRICS if name.startswith(("jsd_", "mse_")))
 

@@ -18,6 +18,7 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dailydialog_pp
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
+from dialeval_plugin.hosts.lm_eval.run import task_data
 from dialeval_plugin.methods.judging import classification
 from dialeval_plugin.methods.judging.goodness import goodness, merge_forms
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
@@ -25,7 +26,6 @@ from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interv
 
 from .corpus_metrics import CorpusMetrics
 from .documents import data_sets, item_columns, item_of, verdict_of
-from .task_data import task_data
 
 FORMS = ("Positive", "Negative", "positive", "negative")
 """Continuations that are scored: positive and negative, and their other spellings, whose probabilities are added."""

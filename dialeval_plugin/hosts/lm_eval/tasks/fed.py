@@ -19,6 +19,7 @@ from dialeval_plugin.core.options import Positive, check_value, from_text
 from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import fed
+from dialeval_plugin.hosts.lm_eval.run import task_data
 from dialeval_plugin.methods.judging.dialogue_rating import DEFAULT_K, RatingPrompt, chained, heading, rating_prompt
 from dialeval_plugin.methods.judging.goodness import GEvalReading, rating_of_answers
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
@@ -27,7 +28,6 @@ from dialeval_plugin.statistics.correlation import correlate
 from .corpus_metrics import CorpusMetrics, Undefined, undefined
 from .documents import Document, Verdict, data_sets, item_columns, rater_columns, verdict_of
 from .ratings import COEFFICIENTS, Judged, judged, rated_items, reading_of
-from .task_data import task_data
 
 
 class SeededJudged(NamedTuple):

@@ -1,4 +1,4 @@
-"""Kinds of task by the name in a task's metadata, and recognition of our tasks in a result file."""
+"""Kinds of task by the name in a task's metadata."""
 
 from __future__ import annotations
 
@@ -23,19 +23,3 @@ KINDS: Mapping[TaskKind, CorpusMetrics[Any]] = {
     "preference": PREFERENCES,
     "breakdown": BREAKDOWNS,
 }
-
-BY_TASK = ("results", "configs", "versions", "n-shot", "n-samples", "samples", "task_hashes")
-"""Entries of a host's result with one value per task."""
-
-
-def is_predicted_only(config: Mapping[str, Any]) -> bool:
-    """Whether the task of this config ran with `--predict_only`: it has answers and no scores."""
-    return bool(config.get("metric_list") == [{"metric": "bypass"}])
-
-
-def by_plain_names(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run's result with tasks under their own names: lm-eval 0.5 calls a group's task `group::task`."""
-    return {
-        name: {task.rpartition("::")[2]: one for task, one in value.items()} if name in BY_TASK and value else value
-        for name, value in result.items()
-    }

@@ -23,12 +23,12 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, Turn, is_blank, mea
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import check_choice
 from dialeval_plugin.corpora.readers import convai
+from dialeval_plugin.hosts.lm_eval.run import read_set, task_data
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 
 from .corpus_metrics import CorpusMetrics, Undefined, undefined
 from .documents import data_sets, item_columns, rater_columns, verdict_of
 from .ratings import scored_correlations
-from .task_data import read_set, task_data
 
 logger = logging.getLogger(__name__)
 

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 from dialeval_plugin.core.files import to_json
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS, PreferenceDialogue
+from dialeval_plugin.hosts.lm_eval.run import read_set, task_data
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.preferences import PreferenceAgreement, cont2cat, ignore_equal, preferences, voting
 
 from .corpus_metrics import BOOTSTRAP, CorpusMetrics, Undefined, undefined
 from .documents import data_sets, document
 from .ratings import judgement, reading_of
-from .task_data import read_set, task_data
 
 _GET = "Nobody offers them for download: put them into the folder cgdialog_plus of the one that DIALEVAL_DATA_DIR names."
 _STATISTICS: Mapping[str, Callable[..., PreferenceAgreement]] = {

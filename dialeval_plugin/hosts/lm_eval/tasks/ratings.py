@@ -12,13 +12,13 @@ from dialeval_plugin.core.options import check_value, from_text
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.hosts.lm_eval.run import read_set, task_data
 from dialeval_plugin.methods.judging.goodness import GEvalReading, goodness_of_forms
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import Correlation, correlations
 
 from .corpus_metrics import CorpusMetrics
 from .documents import Verdict, data_sets, document, verdict_of
-from .task_data import read_set, task_data
 
 logger = logging.getLogger(__name__)
 

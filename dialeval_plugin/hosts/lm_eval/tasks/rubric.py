@@ -19,13 +19,13 @@ from dialeval_plugin.corpora.rated_items import read_rated_items
 from dialeval_plugin.corpora.registry import identify, read_items, read_set
 from dialeval_plugin.corpora.rows import is_table
 from dialeval_plugin.corpora.scored_input import Source
+from dialeval_plugin.hosts.lm_eval.run import task_data
 from dialeval_plugin.methods.judging.judge import ScoringPrompt
 from dialeval_plugin.methods.judging.prompts import level_of
 from dialeval_plugin.methods.judging.rubric import RubricEntry, rubric_prompt
 
 from .documents import Verdict, data_sets, item_columns, item_of, rater_columns, verdict_of
 from .ratings import RATINGS, Judged, rated_items
-from .task_data import task_data
 
 
 @task_data()

@@ -21,6 +21,7 @@ from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.hosts.lm_eval.run import read_set, task_data
 from dialeval_plugin.hosts.lm_eval.versions import generation_task
 from dialeval_plugin.llm.answers import DryRunLanguageModel
 from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, PromptedJudge, read_interior
@@ -31,7 +32,6 @@ from dialeval_plugin.methods.slide.scorer import SlideScorer
 
 from . import documents
 from .ratings import FETCH, RATINGS, Judged, Variant, rated_items
-from .task_data import read_set, task_data
 
 HOST_MODEL_PLACEHOLDER = DryRunLanguageModel(identity="host")
 """Placeholder for the model under test, which the host runs and records."""
