@@ -10,12 +10,15 @@ import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from dialeval_plugin.core.errors import unknown_name
 from dialeval_plugin.core.files import to_json
 from dialeval_plugin.statistics.estimates import interval_text, number_text
 from dialeval_plugin.terminal import for_markdown, for_spreadsheet, one_line, print_table
+
+if TYPE_CHECKING:
+    from dialeval_plugin.statistics.bootstrap import Estimate
 
 CellValue: TypeAlias = str | int | float | bool | None
 TableRow: TypeAlias = Mapping[str, CellValue]
@@ -103,6 +106,32 @@ def interval_column(title: str, value: str, prefix: str, decimals: int = 3, *, m
         return interval_text(number, low, high, decimals, is_rough=bool(row.get(f"{prefix}is_rough")))
 
     return TableColumn(title, text)
+
+
+def estimated(title: str, prefix: str = "") -> tuple[TableColumn, TableColumn]:
+    """Return the columns of an estimate and its interval, whose names in the rows of `figures` begin with `prefix`."""
+
+    def interval(row: TableRow) -> str:
+        if row[f"{prefix}ci_low"] is None:
+            return ""
+        low, high = (number_text(float(row[f"{prefix}{end}"] or 0)) for end in ("ci_low", "ci_high"))
+        return f"{low} to {high}{', rough' if row[f'{prefix}is_rough'] else ''}"
+
+    return named_column(f"{prefix}value", title=title), TableColumn("95 % interval", interval)
+
+
+ESTIMATED = estimated("mean")
+COUNTS = (
+    TableColumn("scored", lambda row: f"{row['n_scored']}/{row['n_total']}"),
+    named_column("n_clusters", title="conversations", decimals=0),
+)
+"""Columns of the counts that `figures` returns."""
+
+
+def figures(estimate: Estimate) -> dict[str, Any]:
+    """Return the fields of a table row for an estimate."""
+    names = ("value", "ci_low", "ci_high", "is_rough", "n_scored", "n_total", "n_clusters")
+    return {name: getattr(estimate, name) for name in names}
 
 
 def figure(value: CellValue, decimals: int = 3) -> str:

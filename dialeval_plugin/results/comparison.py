@@ -15,16 +15,29 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from dialeval_plugin.core.dialogue import Item, context_turns
 from dialeval_plugin.core.errors import InputError, unknown_name
-from dialeval_plugin.core.files import check_name
+from dialeval_plugin.core.files import check_name, to_json
 from dialeval_plugin.core.scores import Orientation, PrintedResult, Scores
+from dialeval_plugin.core.signature import short_form
 from dialeval_plugin.corpora.score_files import conversation_of
 from dialeval_plugin.labels.reading import rows_from
 from dialeval_plugin.labels.scores import ScoredRow, ScoredRows, read_scored_rows, scored_rows_of
+from dialeval_plugin.reports.printed_scores import cut
+from dialeval_plugin.reports.tables import (
+    COUNTS,
+    ESTIMATED,
+    SCHEMA_VERSION,
+    Table,
+    TableRow,
+    figures,
+    named_column,
+    text_column,
+)
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS, UNIFORM, Bootstrap, Estimate, Resampled
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import difference_of_means, difference_of_means_interval, mean_interval
 from dialeval_plugin.statistics.rows import check_choice
 from dialeval_plugin.statistics.significance import Detectable, detectable_difference
+from dialeval_plugin.terminal import for_markdown
 
 from .gates import Gate, check_gate
 
@@ -32,6 +45,8 @@ Pairing: TypeAlias = Literal["auto", "paired", "unpaired"]
 MIN_MATCHED = 0.5
 """Smallest share of the smaller file's rows or conversations that must be in the other file for pairing."""
 MAX_UNSCORED_GAP = 0.05
+_LONGEST_NAME = 60
+"""Most terminal columns for the name of a conversation, which may be its context."""
 
 
 class Change(NamedTuple):
@@ -342,3 +357,65 @@ def _changes(matched: _Matched) -> list[Change]:
     means = {conversation: (fmean(of_a), fmean(of_b)) for conversation, (of_a, of_b) in scores.items() if of_a and of_b}
     changes = [Change(conversation, a, b, b - a) for conversation, (a, b) in means.items() if a != b]
     return sorted(changes, key=lambda one: (-abs(one.difference), one.conversation))
+
+
+def shown(comparison: Comparison, format: str, n_changed: int, gate: Gate | None = None) -> str:
+    """Return a comparison as text, Markdown or JSON with a final line break; shows at most `n_changed` conversations."""
+    changed = comparison.changed[:n_changed]
+    if format == "json":
+        return to_json(_record(comparison, n_changed, gate), indent=2) + "\n"
+    is_markdown = format == "markdown"
+    rows = [
+        {"": name, "file": file, **figures(one)}
+        for name, file, one in zip("AB", comparison.names, (comparison.a, comparison.b), strict=True)
+    ]
+    names = [*map(text_column, ("", "file"))]
+    sides = Table(rows, [*names, *ESTIMATED, *COUNTS])
+    parts = [f"**{comparison.verdict}**" if is_markdown else comparison.verdict, sides.render(format).rstrip()]
+    parts.append(
+        "\n".join(for_markdown(f"- {note}") if is_markdown else note for note in [_how(comparison), *comparison.notes])
+    )
+    if changed:
+        columns = [text_column("conversation"), *map(named_column, ("A", "B", "B - A"))]
+        lines: list[TableRow] = [
+            {"conversation": cut(one.conversation, _LONGEST_NAME), "A": one.a, "B": one.b, "B - A": one.difference}
+            for one in changed
+        ]
+        table = Table(lines, columns).render(format).rstrip()
+        title = f"changed most, {len(changed)} of {len(comparison.changed)} conversations that changed"
+        parts.append(f"<details><summary>{title}</summary>\n\n{table}\n\n</details>" if is_markdown else f"{title}:\n{table}")
+    if comparison.signature:
+        signature = short_form(comparison.signature)
+        parts.append(f"`{signature}`" if is_markdown else signature)
+    if gate is not None:
+        parts.append(f"**{gate}**" if is_markdown else str(gate))
+    return "\n\n".join(parts) + "\n"
+
+
+def _how(comparison: Comparison) -> str:
+    n_a, n_b = comparison.n_conversations
+    shared = f"{comparison.n_matched} of {n_a} conversations of A and {n_b} of B are in both"
+    return f"paired by {comparison.matched_by}: {shared}" if comparison.matched_by else f"unpaired, the means of all: {shared}"
+
+
+def _record(comparison: Comparison, n_changed: int, gate: Gate | None) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "verdict": comparison.verdict,
+        "column": comparison.column,
+        "orientation": comparison.orientation,
+        "signature": comparison.signature,
+        "difference": comparison.difference.to_dict(),
+        "detectable": None if comparison.detectable is None else comparison.detectable._asdict(),
+        **{
+            side: {"file": file, "n_rows": n_rows, "n_conversations": n, "mean": one.to_dict()}
+            for side, file, n_rows, n, one in zip(
+                "ab", comparison.names, comparison.n_rows, comparison.n_conversations, (comparison.a, comparison.b), strict=True
+            )
+        },
+        "matched_by": comparison.matched_by,
+        "n_matched": comparison.n_matched,
+        "changed": [one._asdict() for one in comparison.changed[:n_changed]],
+        "notes": list(comparison.notes),
+        "gate": None if gate is None else gate._asdict(),
+    }

@@ -14,12 +14,10 @@ from pydantic import TypeAdapter
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.rows import is_number, words_of
 from dialeval_plugin.labels.scores import ScoredRow, ScoredRows
-from dialeval_plugin.reports.tables import Table, TableColumn
+from dialeval_plugin.reports.tables import COUNTS, ESTIMATED, Table, TableColumn, figures
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS, Bootstrap, Estimate
 from dialeval_plugin.statistics.means import difference_of_means, mean_interval
 from dialeval_plugin.statistics.significance import detectable_difference
-
-from .printed import COUNTS, ESTIMATED, figures
 
 ALL = "all"
 MAX_GROUPS = 100

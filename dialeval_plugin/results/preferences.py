@@ -19,14 +19,13 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scorer import Scorer, run, scores_of
 from dialeval_plugin.core.signature import short_form
 from dialeval_plugin.corpora.scored_input import Source
-from dialeval_plugin.reports.tables import Table, TableColumn
+from dialeval_plugin.reports.tables import Table, TableColumn, estimated, figures
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Estimate
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import clustered_mean, mean_interval
 from dialeval_plugin.statistics.significance import Detectable, detectable_difference
 
 from .comparison import chosen_column
-from .printed import estimated, figures
 
 TIE, EQUAL, UNSCORED = "ties of the raters", "equal answers", "an answer without a score"
 UNREADABLE, COPY = "an answer that cannot be read", "copies of earlier rows"

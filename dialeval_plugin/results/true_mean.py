@@ -20,7 +20,7 @@ from dialeval_plugin.labels.pairing import on_scale, pair
 from dialeval_plugin.labels.reading import labels_from, rows_from, texts_of
 from dialeval_plugin.labels.scores import people_among, score_rows, scores_from
 from dialeval_plugin.labels.table import LabelTable, Scale, ScoreTable
-from dialeval_plugin.reports.tables import SCHEMA_VERSION, Table, text_column
+from dialeval_plugin.reports.tables import COUNTS, ESTIMATED, SCHEMA_VERSION, Table, figures, text_column
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.estimates import interval_text
 from dialeval_plugin.statistics.estimation.sample import Sample, next_rows, score_strata
@@ -32,8 +32,6 @@ from dialeval_plugin.statistics.estimation.true_mean import (
     true_mean,
 )
 from dialeval_plugin.terminal import for_markdown
-
-from .printed import COUNTS, ESTIMATED, figures
 
 BY_SCORES = "scores"
 """Value of `strata` that stands for the judge's own scores instead of a field."""

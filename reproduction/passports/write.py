@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dialeval_plugin.core.files import read_json, read_text
-from dialeval_plugin.passport.certify import certify
-from dialeval_plugin.passport.written import write_passport
+from dialeval_plugin.passport.certify import certify, write_passport
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from dialeval_plugin.statistics.estimates import interval_text, number_text
 from reproduction.documents import script_parser, write_tables

@@ -28,8 +28,8 @@ from dialeval_plugin.hosts.judges import load_cached_model
 from dialeval_plugin.hosts.lm_eval import asking as lm_eval_asking
 from dialeval_plugin.hosts.lm_eval.asking import MAX_FAILURES_IN_A_ROW
 from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_language_model
-from dialeval_plugin.hosts.lm_eval.run import redact_host_logs
 from dialeval_plugin.hosts.lm_eval.served import MAX_REPLY_BYTES, _proxy_of
+from dialeval_plugin.hosts.lm_eval.versions import redact_host_logs
 from dialeval_plugin.llm.answers import CachedLanguageModel
 from dialeval_plugin.llm.language_model import NOT_ASKED
 from dialeval_plugin.methods.judging.judge import PromptedJudge

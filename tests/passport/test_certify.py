@@ -12,9 +12,8 @@ import pytest
 
 import dialeval_plugin
 from dialeval_plugin.pages.html import forest_row, forest_scale
-from dialeval_plugin.passport.certify import MOST_DISAGREEMENTS, Passport, certify
+from dialeval_plugin.passport.certify import MOST_DISAGREEMENTS, Passport, certify, check_ending, render, write_passport
 from dialeval_plugin.passport.findings import QUESTIONS
-from dialeval_plugin.passport.written import check_ending, render, write_passport
 from tests.cli.running import run, run_installed
 from tests.leaderboard_files import HOSTILE
 from tests.passport.conftest import SIGNATURE, MadeUp

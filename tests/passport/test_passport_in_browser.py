@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.passport.certify import Passport, certify
-from dialeval_plugin.passport.written import write_passport
+from dialeval_plugin.passport.certify import Passport, certify, write_passport
 from tests.browser import CLIPPED, PALE, Page, axe_violations
 from tests.leaderboard_files import HOSTILE
 from tests.passport.conftest import MadeUp

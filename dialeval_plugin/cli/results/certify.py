@@ -51,7 +51,7 @@ def certify(
     It has verdicts, figures with intervals, tests that were not possible, and the strongest disagreements as chats.
     """
     from dialeval_plugin.passport.certify import certify as make
-    from dialeval_plugin.passport.written import check_ending, write_passport
+    from dialeval_plugin.passport.certify import check_ending, write_passport
     from dialeval_plugin.statistics.bootstrap import Bootstrap
 
     for path in output:

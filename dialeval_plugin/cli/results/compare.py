@@ -109,9 +109,8 @@ def compare(
 
     Conversations in both files are compared in pairs. The gate fails only if the interval supports it.
     """
-    from dialeval_plugin.results.comparison import MAX_UNSCORED_GAP
+    from dialeval_plugin.results.comparison import MAX_UNSCORED_GAP, shown
     from dialeval_plugin.results.comparison import compare as compare_scores
-    from dialeval_plugin.results.printed import shown
     from dialeval_plugin.statistics.bootstrap import Bootstrap
 
     if min_conversations is not None and fail_if_worse is None:

@@ -35,7 +35,6 @@ from dialeval_plugin.methods.judging.goodness import format_decimal
 from dialeval_plugin.models.folders import opening, refuse_pickles
 
 from . import asking, versions
-from .run import redact_host_logs
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +99,7 @@ class LmEvalLanguageModel:
         wait: float = 1.0,
         own: OwnArguments | None = None,
     ) -> None:
-        redact_host_logs()
+        versions.redact_host_logs()
         self.lm, self._own = lm, own or OwnArguments()
         self.identity = identity + ("+chat" if as_chat else "") + ("+json" if self._own.structured_output else "")
         self._as_chat = as_chat

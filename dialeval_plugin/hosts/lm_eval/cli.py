@@ -19,9 +19,8 @@ from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.hosts.registration import importing, register, replaced
 from dialeval_plugin.statistics.estimates import number_text
 
-from .run import redact_host_logs
 from .tasks.kinds import KINDS
-from .versions import by_plain_names, is_predicted_only, missing_tasks
+from .versions import by_plain_names, is_predicted_only, missing_tasks, redact_host_logs
 
 if TYPE_CHECKING:
     from lm_eval.tasks import TaskManager

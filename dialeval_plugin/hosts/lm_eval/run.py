@@ -1,4 +1,4 @@
-"""A run of the host: its arguments, the data sets of our tasks, a cache that distinguishes models, logs and result folders.
+"""A run of the host: its arguments, the data sets of our tasks, a cache that distinguishes models, and result folders.
 
 The host's cache (`--use_cache`) knows the model object and not its name. A task's data set gets the user's `--metadata` and the
 model's arguments in one dictionary, where they cannot be distinguished. `note_runs` keeps the arguments of the host's
@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from dialeval_plugin.core.errors import MissingPrerequisite, did_you_mean
 from dialeval_plugin.core.options import check_names
-from dialeval_plugin.core.redaction import redacted, without_secrets
+from dialeval_plugin.core.redaction import without_secrets
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.hosts.registration import replaced
 from dialeval_plugin.version import __version__
@@ -49,8 +49,6 @@ _MODULES = ("ratings", "fed", "preference", "opinions", "classification", "break
 DESCRIPTION = "dialeval"
 """Key in a task's metadata for its method, data set, level, quality, kind and direction, and names of its data."""
 _HOSTS = ("version", "config_source")
-_LOGGERS = ("lm_eval", "asyncio", *versions.TRANSPORTS)
-"""Loggers of the host and of its transports; asyncio logs errors of requests that nobody awaited."""
 
 Ask: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
 Build: TypeAlias = Callable[..., dict[str, Any]]
@@ -301,27 +299,3 @@ def _left_out(absent: AbsentSet, group_sets: Sequence[str]) -> dict[str, Any]:
     logger.warning("%s_%s: left out of the group and of its mean: %s", absent.group, absent.dataset, absent)
     # One for each process: the host fails if a process gets no document.
     return data_sets(test=[placeholder(absent.dataset)] * max(1, int(os.environ.get("WORLD_SIZE", "1"))))
-
-
-@functools.cache
-def redact_host_logs() -> None:
-    """Hide secrets in the log records of the host and its transports until the process ends.
-
-    The host logs a failed request with its headers. A logger's filter misses its child loggers, so the record factory filters.
-    """
-    make = logging.getLogRecordFactory()
-
-    def record(*arguments: Any, **options: Any) -> logging.LogRecord:
-        made = make(*arguments, **options)
-        if made.name.partition(".")[0] in _LOGGERS:
-            try:
-                text = made.getMessage()
-            except (TypeError, ValueError):  # logging reports a message that does not fit its arguments, and goes on
-                text = f"{made.msg} {made.args}"
-            made.msg, made.args = redacted(text), ()
-            if made.exc_info:
-                # A formatter does not format again a record that already has its text.
-                made.exc_text = redacted(logging.Formatter().formatException(made.exc_info))
-        return made
-
-    logging.setLogRecordFactory(record)

@@ -1,4 +1,7 @@
-"""Facts about the host, and differences between lm-eval 0.4.13 and 0.5: no other module checks which is installed."""
+"""Facts about the host, changes of it in this process, and differences between lm-eval 0.4.13 and 0.5.
+
+No other module checks which of the two is installed.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from dialeval_plugin.core.errors import MissingPrerequisite
+from dialeval_plugin.core.redaction import redacted
 
 if TYPE_CHECKING:
     from lm_eval.api.instance import Instance
@@ -21,6 +25,8 @@ logger = logging.getLogger(__name__)
 SCORER = "dialeval"
 TRANSPORTS = ("requests", "urllib3", "aiohttp", "httpx")
 """Packages by which the host sends requests."""
+_LOGGERS = ("lm_eval", "asyncio", *TRANSPORTS)
+"""Loggers of the host and of its transports; asyncio logs errors of requests that nobody awaited."""
 BY_TASK = ("results", "configs", "versions", "n-shot", "n-samples", "samples", "task_hashes")
 """Entries of a host's result with one value per task."""
 
@@ -166,3 +172,27 @@ def register_scorer() -> None:
         registry = importlib.import_module("lm_eval.api.registry").scorer_registry
         if SCORER not in registry:
             registry.register(SCORER, target="dialeval_plugin.hosts.lm_eval.tasks.answers:DialevalScorer")
+
+
+@functools.cache
+def redact_host_logs() -> None:
+    """Hide secrets in the log records of the host and its transports until the process ends.
+
+    The host logs a failed request with its headers. A logger's filter misses its child loggers, so the record factory filters.
+    """
+    make = logging.getLogRecordFactory()
+
+    def record(*arguments: Any, **options: Any) -> logging.LogRecord:
+        made = make(*arguments, **options)
+        if made.name.partition(".")[0] in _LOGGERS:
+            try:
+                text = made.getMessage()
+            except (TypeError, ValueError):  # logging reports a message that does not fit its arguments, and goes on
+                text = f"{made.msg} {made.args}"
+            made.msg, made.args = redacted(text), ()
+            if made.exc_info:
+                # A formatter does not format again a record that already has its text.
+                made.exc_text = redacted(logging.Formatter().formatException(made.exc_info))
+        return made
+
+    logging.setLogRecordFactory(record)
