@@ -64,7 +64,7 @@ class Column:
         return ", ".join(filter(None, (self.quality, f"{self.level} level" if self.level else "")))
 
     def __str__(self) -> str:
-        return _with_detail(self.dataset, self.detail)
+        return with_detail(self.dataset, self.detail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,7 +391,7 @@ class Leaderboard:
         """Return the tables of one coefficient, by default the main one: ranked evaluators and references, then the others."""
         chosen = coefficient or self.main
         columns, ranking = self.columns_with(chosen), self.ranking(chosen)
-        heads = [_with_detail(self.title(column.dataset), column.detail) for column in columns]
+        heads = [with_detail(self.title(column.dataset), column.detail) for column in columns]
 
         def row(name: str) -> list[str]:
             return [name, *(self._cell_in_words(name, column, chosen) for column in columns)]
@@ -408,7 +408,7 @@ class Leaderboard:
             rows.append([f"*{name}*", mean_text, *(number_text(values.get(column)) for column in columns)])
         parts = []
         if ranking.means:
-            names = (_with_detail(self.title(one.dataset), one.level and f"{one.level} level") for one in ranking.sets)
+            names = (with_detail(self.title(one.dataset), one.level and f"{one.level} level") for one in ranking.sets)
             table = markdown_table(["evaluator", over, *heads], rows)
             parts.append(f"Ranked by the mean over {for_markdown(', '.join(names))}.\n\n{table}")
         if ranking.unranked:
@@ -457,7 +457,8 @@ class Leaderboard:
         return {(cell.evaluator, cell.column): cell for cell in self.cells}
 
 
-def _with_detail(name: str, detail: str) -> str:
+def with_detail(name: str, detail: str) -> str:
+    """Return a name with its detail, if any, in brackets."""
     return f"{name} ({detail})" if detail else name
 
 

@@ -52,6 +52,9 @@ _BASELINE_NAMES = {
     "_ceiling": "what most people said",
 }
 """Prefixes and suffixes of the baseline metrics that a task prints with the evaluator's own, and the names of the baselines."""
+_REPLAYED = {"replay-judge", "replay_judge"}
+_LEVEL = re.compile(r"(?:^|\|)level:(turn|dialogue)(?=\||$)")
+_FIELD = r"\b{}\s*=\s*[{{\"](.*?)[}}\"]\s*(?:,\s*\w+\s*=|,?\s*\}}?\s*$)"
 
 
 class BuildResult(NamedTuple):
@@ -143,7 +146,8 @@ def cells_of(run: TaskRun) -> Iterator[Cell]:
             figures={short: _figure(run, name) for short, name in names.items() if _is_coefficient(name)},
             n_scored=run.n_scored,
             n_total=run.n_total,
-            signature=_without_folders(run.signature),
+            # Each path becomes its last part, so that no folder is published; hashes identify the weights.
+            signature=re.sub(r"(?<=:)(?:/|~/|\.{1,2}/)[^|\]]*?([^/|\]]+)/*(?=[|\]]|$)", r"\1", run.signature),
             is_partial=run.is_partial,
             unscored=run.unscored_by_reason,
             cost=run.cost,
@@ -198,16 +202,6 @@ def _figure(run: TaskRun, name: str) -> Figure:
     )
 
 
-def _without_folders(signature: str) -> str:
-    """Replace each path by its last part, so that no folder is published; hashes identify the weights."""
-    return re.sub(r"(?<=:)(?:/|~/|\.{1,2}/)[^|\]]*?([^/|\]]+)/*(?=[|\]]|$)", r"\1", signature)
-
-
-_REPLAYED = {"replay-judge", "replay_judge"}
-_LEVEL = re.compile(r"(?:^|\|)level:(turn|dialogue)(?=\||$)")
-_FIELD = r"\b{}\s*=\s*[{{\"](.*?)[}}\"]\s*(?:,\s*\w+\s*=|,?\s*\}}?\s*$)"
-
-
 def identity_of(runs: Sequence[TaskRun]) -> Identity:
     """Return the description of an evaluator, from the runs of its cells, at least one."""
     newest = max(runs, key=lambda run: run.date)
@@ -215,22 +209,24 @@ def identity_of(runs: Sequence[TaskRun]) -> Identity:
     method, level = _method(setup, card), _LEVEL.search(newest.scorer_signature)
     model = next((name for name in pretrained_names() if _packaged_model(name).identity in newest.scorer_signature), "")
     packaged = _packaged_model(model) if model else None
-    n_parameters = setup.n_parameters or (packaged.n_parameters if packaged else _of_encoder(setup, card))
+    has_encoder = card is not None and "encoder" in card.needs and not {"encoder", "vectors"} & setup.arguments.keys()
+    weights = packaged.n_parameters if packaged else _n_parameters(resolve(PACKAGED_ENCODER)) if has_encoder else None
     named = str(setup.arguments.get("pretrained", ""))
-    paper, paper_url = _paper(card.citation if card else "")
+    citation = card.citation if card else ""
+    title, url = (re.search(_FIELD.format(name), citation, re.DOTALL | re.MULTILINE) for name in ("title", "url"))
     return Identity(
         method=method,
         reads_references=_reads_references(setup, card, method),
         level=cast("Level", level[1]) if level and setup.model == SCORER_MODEL else None,
-        n_parameters=0 if method == "rule" else n_parameters,
+        n_parameters=0 if method == "rule" else setup.n_parameters or weights,
         licence=packaged.licence.terms if packaged and packaged.licence else "",
         commercial_use=packaged.licence.is_open if packaged and packaged.licence else None,
         about=card.summary if card else "",
         card=card.name if card and (metrics_path() / card.name / "README.md").is_file() else "",
         model_card=model,
         model_url=f"https://huggingface.co/{named}" if setup.is_on_hub and re.fullmatch(r"[\w.-]+/[\w.-]+", named) else "",
-        paper=paper,
-        paper_url=paper_url,
+        paper=" ".join(re.sub(r"[{}]", "", title[1]).split()) if title else "",
+        paper_url=url[1] if url else "",
         command=command([run.task for run in runs], setup),
     )
 
@@ -324,23 +320,12 @@ def _packaged_model(name: str) -> _PackagedModel:
 
 def _n_parameters(folder: Path) -> int | None:
     """Return the number of weights in a folder; weights stored as changes of the packaged encoder count with the encoder's."""
-    paths = sorted(folder.glob("*.safetensors"))
-    own = sum(_of_file(path) for path in paths if path.name != DELTA_FILE)
-    base = _n_parameters(resolve(PACKAGED_ENCODER)) or 0 if any(path.name == DELTA_FILE for path in paths) else 0
-    return own + base or None
-
-
-def _of_file(path: Path) -> int:
-    with safe_open(str(path), framework="np") as file:
-        names = [name for name in file.keys() if not name.endswith(SCALES)]  # noqa: SIM118 - not iterable
-        return sum(math.prod(file.get_slice(name).get_shape()) for name in names)
-
-
-def _of_encoder(setup: Setup, card: ScorerCard | None) -> int | None:
-    is_default = card is not None and "encoder" in card.needs and not {"encoder", "vectors"} & setup.arguments.keys()
-    return _n_parameters(resolve(PACKAGED_ENCODER)) if is_default else None
-
-
-def _paper(citation: str) -> tuple[str, str]:
-    title, url = (re.search(_FIELD.format(name), citation, re.DOTALL | re.MULTILINE) for name in ("title", "url"))
-    return " ".join(re.sub(r"[{}]", "", title[1]).split()) if title else "", url[1] if url else ""
+    number = 0
+    for path in folder.glob("*.safetensors"):
+        if path.name == DELTA_FILE:
+            number += _n_parameters(resolve(PACKAGED_ENCODER)) or 0
+            continue
+        with safe_open(str(path), framework="np") as file:
+            names = [name for name in file.keys() if not name.endswith(SCALES)]  # noqa: SIM118 - not iterable
+            number += sum(math.prod(file.get_slice(name).get_shape()) for name in names)
+    return number or None

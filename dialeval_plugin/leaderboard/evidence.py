@@ -19,7 +19,7 @@ from dialeval_plugin.statistics.levels import RatingTable
 from dialeval_plugin.statistics.ranking import holm, rank_clusters, rank_permutation_tests
 from dialeval_plugin.statistics.significance import difference_intervals
 
-from .board import Column, Leaderboard, PairTests, Reference
+from .board import Column, Leaderboard, PairTests, Reference, with_detail
 from .task_runs import RatedRow
 
 logger = logging.getLogger(__name__)
@@ -77,12 +77,15 @@ def cases(evidence: Sequence[EvaluatorRows], board: Leaderboard) -> Cases:
         rows = {item.evaluator: {row.id: row for row in item.rows} for item in of_column}
         n_evaluators = {id: sum(id in table for table in rows.values()) for table in rows.values() for id in table}
         ids = [id for id, times in n_evaluators.items() if times == max(n_evaluators.values())]
-        places = {name: _places({id: row.score for id, row in table.items()}) for name, table in rows.items()}
+        scores = {name: {id: row.score for id, row in table.items()} for name, table in rows.items()}
+        places = {name: _places(of_rows) for name, of_rows in scores.items()}
         ratings = {id: row.rating for table in rows.values() for id, row in table.items()}
         of_people = _places(ratings)
         known = list(ratings.values())
         scale = (LOWEST, HIGHEST) if min(known) >= LOWEST and max(known) <= HIGHEST else _range(known)
-        chosen = {*_even(ids, EVEN_CASES), *_disputed(ids, places, DISPUTED_CASES)}
+        step = max(1.0, len(ids) / EVEN_CASES)
+        even = (ids[int(place * step)] for place in range(min(EVEN_CASES, len(ids))))
+        chosen = {*even, *_disputed(ids, places, DISPUTED_CASES)}
         examples = []
         for id in (id for id in ids if id in chosen):
             judged = {name: table[id] for name, table in rows.items() if id in table}
@@ -93,15 +96,16 @@ def cases(evidence: Sequence[EvaluatorRows], board: Leaderboard) -> Cases:
             examples.append(
                 {
                     "item": items[key],
-                    "human": [ratings[id], _stretch(ratings[id], scale), of_people[id]],
-                    "scores": [_rounded(judged[name].score) if name in judged else None for name in rows],
+                    # Without a scale all ratings are equal.
+                    "human": [ratings[id], scale and _stretched(ratings[id], *scale), of_people[id]],
+                    "scores": [None if (score := scores[name].get(id)) is None else float(f"{score:.4g}") for name in rows],
                     "places": [places[name].get(id) for name in rows],
                     "why": {place: row.unscored for place, row in enumerate(map(judged.get, rows)) if row and row.unscored},
                 }
             )
         groups.append(
             {
-                "name": f"{board.title(column.dataset)} ({column.detail})" if column.detail else board.title(column.dataset),
+                "name": with_detail(board.title(column.dataset), column.detail),
                 "column": board.columns.index(column),
                 "n_total": len(ids),
                 "evaluators": list(rows),
@@ -122,11 +126,6 @@ def _text_of(row: RatedRow) -> dict[str, Any]:
         "references": list(document.get("references") or ()),
         "facts": list(document.get("facts") or ()),
     }
-
-
-def _even(ids: Sequence[str], n: int) -> list[str]:
-    step = max(1.0, len(ids) / n)
-    return [ids[int(place * step)] for place in range(min(n, len(ids)))]
 
 
 def _disputed(ids: Sequence[str], places: Mapping[str, Mapping[str, int]], n: int) -> list[str]:
@@ -150,10 +149,6 @@ def _places(values: Mapping[str, float | None]) -> dict[str, int]:
     return {id: round(100 * (rank - 0.5) / len(known)) for id, rank in zip(known, ranks, strict=True)}
 
 
-def _rounded(score: float | None) -> float | None:
-    return None if score is None else float(f"{score:.4g}")
-
-
 def differences(board: Leaderboard, evidence: Sequence[EvaluatorRows]) -> dict[Column, dict[tuple[str, str], Estimate]]:
     """Return by column the difference of Spearman's rho for each pair of evaluators on the rows scored by both."""
     return {
@@ -170,11 +165,8 @@ def _range(values: Sequence[float]) -> tuple[float, float] | None:
     return (min(values), max(values)) if values and min(values) < max(values) else None
 
 
-def _stretch(value: float, ends: tuple[float, float] | None) -> float | None:
-    """Map `ends` to 1 and 5; None if all values are equal, which leaves the scale unknown."""
-    if ends is None:
-        return None
-    low, high = ends
+def _stretched(value: float, low: float, high: float) -> float:
+    """Map an interval to that from 1 to 5."""
     return LOWEST + (HIGHEST - LOWEST) * (value - low) / (high - low)
 
 

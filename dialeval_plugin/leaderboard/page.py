@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -27,8 +27,14 @@ _SMALL_MODEL = 100_000_000
 
 def render(board: Leaderboard, evidence: Sequence[EvaluatorRows] = (), *, title: str = TITLE) -> str:
     """Return the page; a cell without evidence has figures, but no plots or cases."""
-    filters = {"named": coefficient_name, "heat": _heat, "breakable": breakable, "facts": identity_in_words}
-    filters |= {"wrapped": _wrapped, "bounds": _bounds, "three": number_text}
+    filters: dict[str, Callable[[Any], Any]] = {
+        "named": coefficient_name,
+        "heat": _heat,
+        "breakable": breakable,
+        "facts": identity_in_words,
+    }
+    filters |= {"wrapped": _wrapped, "three": number_text}
+    filters["bounds"] = lambda one: f"{number_text(one.ci_low, 2)} to {number_text(one.ci_high, 2)}"
     identities = {name: board.identities.get(name, Identity()) for name in board.evaluators}
     groups = cases(evidence, board)
     return render_page(
@@ -104,10 +110,6 @@ def breakable(name: str) -> Markup:
 
 def _wrapped(text: str) -> Markup:
     return Markup(re.sub("([,|])", r"\1<wbr>", str(escape(text))))  # noqa: S704 - escaped here
-
-
-def _bounds(one: HasInterval) -> str:
-    return f"{number_text(one.ci_low, 2)} to {number_text(one.ci_high, 2)}"
 
 
 def identity_in_words(identity: Identity) -> dict[str, str]:
