@@ -174,7 +174,10 @@ class LmEvalLanguageModel:
             options: dict[str, Any] = {"max_gen_toks": self._own.max_gen_toks or settings.max_tokens, **drawn}
             read: Callable[[Any], Any] = functools.partial(_ended, stop=stop)
             if settings.form:
-                options["response_format"] = _response_format(settings.form)
+                properties = json.loads(settings.form)
+                schema = {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+                wanted = {"name": "verdict", "strict": True, "schema": schema}
+                options["response_format"] = {"type": "json_schema", "json_schema": wanted}
                 read = functools.partial(_from_json, form=settings.form)
             # Some backends change the dictionary that they receive, so each request has its own.
             arguments = [(self._prompt(requests[place].prompt), {**options, "until": list(until)}) for place in places]
@@ -217,7 +220,11 @@ class LmEvalLanguageModel:
         read: Callable[[Any], asking.Answer | Unscored],
         on_answer: Callable[[int, asking.Answer], None] | None,
     ) -> list[asking.Answer | Unscored]:
-        check_key(self.identity, self.lm)
+        try:
+            # A missing key of a served model stops the run instead of every row.
+            getattr(self.lm, "api_key", None)
+        except ValueError as error:
+            raise MissingPrerequisite(f"llm {self.identity}: {error}") from None
         overlong = self._overlong(arguments)
         places = [place for place in range(len(arguments)) if place not in overlong]
         handed = None if on_answer is None else _at(places, on_answer)
@@ -260,13 +267,6 @@ def _ended(answer: object, stop: Sequence[str]) -> language_model.Text:
     text = answer.text if isinstance(answer, language_model.CutAnswer) else str(answer)
     ended = language_model.cut_at_stop(text, stop)
     return answer if isinstance(answer, language_model.CutAnswer) and ended == text else ended
-
-
-def _response_format(form: str) -> dict[str, Any]:
-    """Return the request field that makes a server answer in this form."""
-    properties = json.loads(form)
-    schema = {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
-    return {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
 
 
 def _from_json(answer: language_model.Text, form: str) -> str | Unscored:
@@ -484,14 +484,6 @@ def refused_argument(model: str, kind: type[Any], arguments: Iterable[str], erro
     """Return the error for a user's argument that the model's library does not take; None for any other error."""
     match = _UNEXPECTED.search(str(error))
     return _unknown(model, match[1], _known(kind)) if match is not None and match[1] in arguments else None
-
-
-def check_key(identity: str, lm: Any) -> None:
-    """Read a served model's API key, so that a missing key stops the run instead of every row."""
-    try:
-        getattr(lm, "api_key", None)
-    except ValueError as error:
-        raise MissingPrerequisite(f"llm {identity}: {error}") from None
 
 
 def missing_package(model: str, error: ImportError | NameError) -> MissingPrerequisite:

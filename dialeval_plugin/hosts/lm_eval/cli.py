@@ -117,7 +117,13 @@ def short_table(results: Mapping[str, Any]) -> str | None:
     lines = [_HEAD, *filter(None, rows)]
     # A text in place of a number gives the reason and takes the room of the following columns.
     widths = [max(len(line[place]) for line in lines if len(line) > place + 1) for place in range(len(_HEAD) - 1)]
-    return "\n".join(_line(line, widths) for line in lines) + "\n"
+    aligned = []
+    for line in lines:
+        cells = [cell.ljust(width) for cell, width in zip(line, [*widths, 0], strict=False)]
+        if len(line) > 3:
+            cells[2] = line[2].rjust(widths[2])
+        aligned.append("  ".join(cells).rstrip())
+    return "\n".join(aligned) + "\n"
 
 
 def _row(task: str, results: Mapping[str, Any]) -> tuple[str, ...] | None:
@@ -143,11 +149,3 @@ def _row(task: str, results: Mapping[str, Any]) -> tuple[str, ...] | None:
     # Comparisons and dialogues have their own counts when documents are single responses and turns.
     total = getattr(figures["n_scored"], "total", results["n-samples"][task]["effective"])
     return task, main, number_text(value), interval, f"{figures['n_scored']:g} of {total}"
-
-
-def _line(cells: tuple[str, ...], widths: list[int]) -> str:
-    padded = (
-        cell.rjust(width) if place == 2 and len(cells) > 3 else cell.ljust(width)
-        for place, (cell, width) in enumerate(zip(cells, [*widths, 0], strict=False))
-    )
-    return "  ".join(padded).rstrip()

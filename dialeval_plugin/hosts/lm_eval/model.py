@@ -161,11 +161,18 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
             unit = recenter(unit, self._cut, is_positive=verdict.is_positive)
         return {YES: unit, NO: 1 - unit, POSSIBLE_BREAKDOWN: 0.0}
 
-    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[ScoredText]:
         """Answer each document with its g or its class as text, or with `unscored` if it has no score."""
         verdicts = self._judge(requests, progress=not disable_tqdm)
-        answered = zip(requests, verdicts, strict=True)
-        return [with_verdict(ScoredText(_in_words(request, verdict)), verdict) for request, verdict in answered]
+        answers = []
+        for request, verdict in zip(requests, verdicts, strict=True):
+            text = format_decimal(verdict.unit)
+            if verdict.score is None:
+                text = "unscored"
+            elif _asks_for_class(request):
+                text = (POSITIVE if verdict.is_positive else NEGATIVE).capitalize()
+            answers.append(with_verdict(ScoredText(text), verdict))
+        return answers
 
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
         """Raise an error: a scorer judges responses and has no likelihood of a text."""
@@ -297,14 +304,6 @@ def _key(request: Instance) -> str:
     return text_hash(repr(request.doc))
 
 
-def _in_words(request: Instance, verdict: Verdict) -> str:
-    if verdict.score is None:
-        return "unscored"
-    if not _asks_for_class(request):
-        return format_decimal(verdict.unit)
-    return (POSITIVE if verdict.is_positive else NEGATIVE).capitalize()
-
-
 def _answer(request: Instance) -> str:
     if "n_words" in request.doc:
         return OPINION
@@ -360,18 +359,14 @@ class ReplayJudgeLM(DialogueMetricLM):
         """Return the verdicts of the item's level."""
         return self._by_level[level_of(item)]
 
-    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[ScoredText]:
         """Answer as a scorer does; of DRE's two prompts only the plain one, as the other requests more than a rating."""
         answers = super().generate_until(requests, disable_tqdm)
-        return [
-            _on_dre_scale(answer, request) if request.doc.get("plain_prompt") else answer
-            for request, answer in zip(requests, answers, strict=True)
-        ]
-
-
-def _on_dre_scale(answer: Any, request: Instance) -> str:
-    verdict = answer.verdict
-    if verdict.share is None or request.idx != PLAIN_REQUEST:
-        return with_verdict(ScoredText("unscored"), verdict)
-    low, high = OVERALL_SCALE
-    return with_verdict(ScoredText(format_decimal(low + verdict.share * (high - low))), verdict)
+        low, high = OVERALL_SCALE
+        for place, request in enumerate(requests):
+            if request.doc.get("plain_prompt"):
+                share = (verdict := answers[place].verdict).share
+                is_rated = request.idx == PLAIN_REQUEST
+                text = format_decimal(low + share * (high - low)) if is_rated and share is not None else "unscored"
+                answers[place] = with_verdict(ScoredText(text), verdict)
+        return answers

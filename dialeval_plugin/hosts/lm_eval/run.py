@@ -244,7 +244,14 @@ def _check(keywords: Mapping[str, Any], takes: set[str]) -> None:
         return
     for module in _MODULES:
         importlib.import_module(f"dialeval_plugin.hosts.lm_eval.tasks.{module}")
-    of_models = _arguments_of_models() if unsure and run is None else set()
+    of_models: set[str] = set()
+    if unsure and run is None:
+        from lm_eval.api.model import LM
+
+        classes = [LM]
+        for one in classes:
+            classes += one.__subclasses__()
+            of_models.update(inspect.signature(one).parameters)
     meant = {name for name in unsure if name in _known or (did_you_mean(name, _known) and name not in of_models)}
     others = sorted((typed | meant) - takes)
     if not others:
@@ -254,16 +261,6 @@ def _check(keywords: Mapping[str, Any], takes: set[str]) -> None:
     check_names(f"{task}: --metadata", [name for name in others if name not in _known], for_users)
     text = "%s: --metadata names %s, which this task does not take. It takes: %s."
     logger.warning(text, task, ", ".join(others), ", ".join(for_users) or "none")
-
-
-def _arguments_of_models() -> set[str]:
-    """Return names of the arguments of every imported model class, including the run's."""
-    from lm_eval.api.model import LM
-
-    classes = [LM]
-    for one in classes:
-        classes += one.__subclasses__()
-    return {name for one in classes for name in inspect.signature(one).parameters}
 
 
 class AbsentSet(MissingPrerequisite):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -59,7 +59,12 @@ def validate_tasks(folder: Path) -> Iterator[Validation]:
             continue
         names[name] = path
         if kind == "group":
-            yield _validate_group(name, configuration, manager.all_tasks, path)
+            children = [one if isinstance(one, str) else one.get("task", one.get("group")) for one in configuration["task"]]
+            if unknown := sorted({str(child) for child in children}.difference(manager.all_tasks)):
+                detail = f"{path}: there is no task {unknown[0]!r}. Correct the list `task`."
+                yield Validation(name, "group", "error", detail)
+            else:
+                yield Validation(name, "group", "ok", f"{len(children)} tasks")
         else:
             yield _validate_task(name, manager, path)
 
@@ -84,13 +89,6 @@ def validate_metrics(folder: Path) -> Iterator[Validation]:
             yield Validation(name, "metric", "error", detail)
         else:
             yield Validation(name, "metric", "ok")
-
-
-def _validate_group(name: str, configuration: Mapping[str, Any], known: Iterable[str], path: Path) -> Validation:
-    children = [child if isinstance(child, str) else child.get("task", child.get("group")) for child in configuration["task"]]
-    if unknown := sorted({str(child) for child in children} - set(known)):
-        return Validation(name, "group", "error", f"{path}: there is no task {unknown[0]!r}. Correct the list `task`.")
-    return Validation(name, "group", "ok", f"{len(children)} tasks")
 
 
 def _validate_task(name: str, manager: Any, path: Path) -> Validation:

@@ -97,7 +97,10 @@ def fed_dataset(
     documents = _documents(prompt, threads, ratings, k=n_ratings, reading=reading_of(literal_log))
     if not shown_dialogues:
         return data_sets(test=_for_each_seed(documents, seeds))
-    examples = _examples(documents, shown_dialogues)
+    joined = {document["thread"]: document for document in joined_threads(documents)}
+    if unknown := [id for id in shown_dialogues if id not in joined]:
+        raise InputError(f"shown_dialogues: FED has no rated dialogue {unknown[0]!r}. They are called fed_000, fed_001, ...")
+    examples = [shown(joined[id], number) for number, id in enumerate(shown_dialogues, start=1)]
     clusters = {example["cluster"] for example in examples}
     others = [document for document in documents if document["cluster"] not in clusters]
     return data_sets(test=_for_each_seed(others, seeds), examples=examples)
@@ -160,13 +163,6 @@ def _for_each_seed(documents: Sequence[Document], seeds: Sequence[int]) -> list[
     return [{**document, "seed": seed} for document in documents for seed in seeds] if seeds else list(documents)
 
 
-def _examples(documents: Sequence[Document], ids: Sequence[str]) -> list[Document]:
-    joined = {document["thread"]: document for document in joined_threads(documents)}
-    if unknown := [id for id in ids if id not in joined]:
-        raise InputError(f"shown_dialogues: FED has no rated dialogue {unknown[0]!r}. They are called fed_000, fed_001, ...")
-    return [shown(joined[id], number) for number, id in enumerate(ids, start=1)]
-
-
 def joined_threads(documents: Sequence[Mapping[str, Any]]) -> list[Document]:
     """Join the documents of each dialogue into one: its items chained in `example`, its last context, its responses as one.
 
@@ -175,15 +171,14 @@ def joined_threads(documents: Sequence[Mapping[str, Any]]) -> list[Document]:
     threads: dict[str, dict[str, Mapping[str, Any]]] = {}
     for document in documents:
         threads.setdefault(document["thread"], {}).setdefault(document["id"], document)
-    return [_joined(list(parts.values())) for parts in threads.values()]
-
-
-def _joined(parts: Sequence[Mapping[str, Any]]) -> Document:
-    example, answer = chained([(part["example"], part["answer"]) for part in parts])
-    last = {**parts[-1], "example": example, "answer": answer}
-    if last["level"] == "turn":
-        last["response"] = {**last["response"], "text": " ".join(part["response"]["text"] for part in parts)}
-    return last
+    joined = []
+    for parts in map(list, map(dict.values, threads.values())):
+        example, answer = chained([(part["example"], part["answer"]) for part in parts])
+        last = {**parts[-1], "example": example, "answer": answer}
+        if last["level"] == "turn":
+            last["response"] = {**last["response"], "text": " ".join(part["response"]["text"] for part in parts)}
+        joined.append(last)
+    return joined
 
 
 def shown(joined: Mapping[str, Any], number: int) -> Document:

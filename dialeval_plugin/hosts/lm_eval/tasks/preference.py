@@ -111,9 +111,12 @@ def preference_dataset(*, dataset: str, literal_log: bool | str = False) -> dict
     rows = []
     for dialogue in read_set(cgdialog.read_preferences, dataset, group="cgdialog_preference", advice=_GET):
         for example in dialogue.examples():
-            share = _share_of_points(dialogue, str(example.system))
+            system = str(example.system)
+            n_votes = sum(len(row.votes["relevance"]) for row in dialogue.comparisons if system in (row.first, row.second))
+            # The share of annotators who rated the response relevant gives few-shot examples their label.
+            share = sum(dialogue.points(system, "relevance")) / n_votes if n_votes else 0.0
             row = document(example, rating=share, cluster=dialogue.id, midpoint=0.5, reading=reading)
-            rows.append({**row, "compared": to_json(compared_with(dialogue, str(example.system)))})
+            rows.append({**row, "compared": to_json(compared_with(dialogue, system))})
     return data_sets(test=rows)
 
 
@@ -133,9 +136,3 @@ def compared_with(dialogue: PreferenceDialogue, system: str) -> list[tuple[str, 
         for row in dialogue.comparisons
         if row.first == system
     ]
-
-
-def _share_of_points(dialogue: PreferenceDialogue, system: str) -> float:
-    """Return the share of annotators who rated the response relevant, which gives few-shot examples their label."""
-    n_votes = sum(len(row.votes["relevance"]) for row in dialogue.comparisons if system in (row.first, row.second))
-    return sum(dialogue.points(system, "relevance")) / n_votes if n_votes else 0.0
