@@ -131,13 +131,12 @@ def forest_axis(people: Sequence[float], scale: Scale) -> str:
     """Draw the axis above the rows of a forest plot: its numbers, and "people" above their band."""
     named = [(sum(people) / len(people), "people", 10)] if people else []
     placed = [(scale(value), text, y) for value, text, y in [*named, *((tick, f"{tick:g}", 22) for tick in scale.ticks)]]
-    texts = "".join(f'<text x="{_p(x)}%" y="{y}" text-anchor="{_anchor(x)}">{text}</text>' for x, text, y in placed)
+    texts = ""
+    for x, text, y in placed:
+        # Numbers at the ends stay inside the table.
+        anchor = "end" if x > 95 else "start" if x < 5 else "middle"
+        texts += f'<text x="{_p(x)}%" y="{y}" text-anchor="{anchor}">{text}</text>'
     return f'<svg class="axis" width="100%" height="26" aria-hidden="true">{texts}</svg>'
-
-
-def _anchor(place: float) -> str:
-    """Return the text anchor of a number at a coordinate in per cent, so that numbers at the ends stay inside the table."""
-    return "end" if place > 95 else "start" if place < 5 else "middle"
 
 
 def forest_row(mean: HasInterval, people: Sequence[float], scale: Scale, *, is_rough: bool = False) -> str:

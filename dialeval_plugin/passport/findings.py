@@ -186,7 +186,8 @@ class Evaluated:
     def second_person(self) -> InPlaceOfRaters:
         """Agreement of the evaluator with people and of people with each other; for labels, kappa with one random person."""
         if not self.categories:
-            return self._in_place_of_raters()
+            people = by_place(self.labels.labels)
+            return in_place_of_raters(self.judged.scores, people, clusters=self.all_clusters, bootstrap=self.bootstrap)
         answers, counts, clusters, of = self.labelled(self.used[self.labels.n_labels[self.used] >= MIN_RATERS])
         why = f"{self.kappa}: undefined on {len(answers)} rows with two labels and a score. Have more rows labelled."
         computed: dict[str, Computed] = dict.fromkeys(("evaluator", "person", "difference"), why)
@@ -199,10 +200,6 @@ class Evaluated:
             if not np.isnan(difference.value):
                 computed, pilot = {"evaluator": evaluator, "person": person, "difference": difference}, difference
         return InPlaceOfRaters(**self.bootstrap.estimates(computed, of), pilot=pilot)
-
-    def _in_place_of_raters(self) -> InPlaceOfRaters:
-        labels = by_place(self.labels.labels)
-        return in_place_of_raters(self.judged.scores, labels, clusters=self.all_clusters, bootstrap=self.bootstrap)
 
     def counted(self, estimate: AnyEstimate) -> AnyEstimate:
         """Return an estimate on the used rows with the counts of all rows."""

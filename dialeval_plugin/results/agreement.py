@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 Human: TypeAlias = Literal["each", "majority"]
 """Labels that count: "each" one, with equal weight per row, or the "majority" of each row, without ties."""
 EQUAL_COSTS = Costs()
+_FIGURES = ("value", "ci_low", "ci_high", "is_rough", "n_scored", "n_unscored", "n_clusters", "reason")
 _SHOWN, _SHOWN_TEXT = 3, 80
 """Number of disagreements printed, and of characters of their responses."""
 
@@ -410,8 +411,7 @@ def agreement_table(agreements: Sequence[Agreement]) -> Table:
             if name == "jsd" and not any(estimate and estimate.n_scored for _, estimate in sides):
                 continue  # a note says that it needs more people
             for who, estimate in sides:
-                for field in ("value", "ci_low", "ci_high", "is_rough", "n_scored", "n_unscored", "n_clusters", "reason"):
-                    row[who + field] = None if estimate is None else getattr(estimate, field)
+                row |= {f"{who}{field}": getattr(estimate, field, None) for field in _FIGURES}
             rows.append(row)
         notes |= dict.fromkeys(_notes(one))
     columns = [

@@ -372,9 +372,11 @@ def shown(comparison: Comparison, format: str, n_changed: int, gate: Gate | None
     names = [*map(text_column, ("", "file"))]
     sides = Table(rows, [*names, *ESTIMATED, *COUNTS])
     parts = [f"**{comparison.verdict}**" if is_markdown else comparison.verdict, sides.render(format).rstrip()]
-    parts.append(
-        "\n".join(for_markdown(f"- {note}") if is_markdown else note for note in [_how(comparison), *comparison.notes])
-    )
+    n_a, n_b = comparison.n_conversations
+    shared = f"{comparison.n_matched} of {n_a} conversations of A and {n_b} of B are in both"
+    how = f"paired by {comparison.matched_by}" if comparison.matched_by else "unpaired, the means of all"
+    notes = [f"{how}: {shared}", *comparison.notes]
+    parts.append("\n".join(for_markdown(f"- {note}") if is_markdown else note for note in notes))
     if changed:
         columns = [text_column("conversation"), *map(named_column, ("A", "B", "B - A"))]
         lines: list[TableRow] = [
@@ -390,12 +392,6 @@ def shown(comparison: Comparison, format: str, n_changed: int, gate: Gate | None
     if gate is not None:
         parts.append(f"**{gate}**" if is_markdown else str(gate))
     return "\n\n".join(parts) + "\n"
-
-
-def _how(comparison: Comparison) -> str:
-    n_a, n_b = comparison.n_conversations
-    shared = f"{comparison.n_matched} of {n_a} conversations of A and {n_b} of B are in both"
-    return f"paired by {comparison.matched_by}: {shared}" if comparison.matched_by else f"unpaired, the means of all: {shared}"
 
 
 def _record(comparison: Comparison, n_changed: int, gate: Gate | None) -> dict[str, Any]:

@@ -87,7 +87,10 @@ def group(scores: ScoredRows, by: str, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP)
         if not known:
             n_without += 1
         elif span:
-            start = _beginning(_timestamp(value, f"{scores.name}: {row.id!r}: {field}"), span)
+            moment = _timestamp(value, f"{scores.name}: {row.id!r}: {field}")
+            days = {"week": moment.weekday(), "month": moment.day - 1}.get(span, 0)
+            hour = moment.hour if span == "hour" else 0
+            start = (moment - timedelta(days)).replace(hour=hour, minute=0, second=0, microsecond=0)
             name = start.strftime(SPANS[span])
             starts[name] = start
             members[name].append(row)
@@ -125,11 +128,6 @@ def _columns(rows: Sequence[ScoredRow]) -> tuple[list[float | None], list[str]]:
 def _natural(name: str) -> list[Any]:
     """Return a sort key with numbers by value: 1.9 comes before 1.10."""
     return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d+)", name))]
-
-
-def _beginning(moment: datetime, span: str) -> datetime:
-    days = {"week": moment.weekday(), "month": moment.day - 1}.get(span, 0)
-    return (moment - timedelta(days)).replace(hour=moment.hour if span == "hour" else 0, minute=0, second=0, microsecond=0)
 
 
 def _timestamp(value: Any, where: str) -> datetime:

@@ -19,7 +19,7 @@ from dialeval_plugin.labels.answers import RowToLabel
 from dialeval_plugin.labels.pairing import on_scale, pair
 from dialeval_plugin.labels.reading import labels_from, rows_from, texts_of
 from dialeval_plugin.labels.scores import people_among, score_rows, scores_from
-from dialeval_plugin.labels.table import LabelTable, Scale, ScoreTable
+from dialeval_plugin.labels.table import Scale, ScoreTable
 from dialeval_plugin.reports.tables import COUNTS, ESTIMATED, SCHEMA_VERSION, Table, figures, text_column
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.estimates import interval_text
@@ -132,7 +132,11 @@ def read_labelled(
     for one in tables:
         if one.scale.kind != scale.kind:
             raise InputError(f"{one.source}: has other labels than {tables[0].source}. Use one scale.")
-        pair(table, _known(one, place) if is_shared else one, is_subset=True, remedy="leave out their labels")
+        of_scores = [row for row, id in enumerate(one.ids) if id in place]
+        shared = replace(
+            one, ids=[one.ids[row] for row in of_scores], labels=one.labels[of_scores], clusters=None, systems=None
+        )
+        pair(table, shared if is_shared else one, is_subset=True, remedy="leave out their labels")
         with_labels = np.flatnonzero(one.n_labels > 0)
         for row in with_labels.tolist():
             if (at := place.get(one.ids[row])) is None:
@@ -141,8 +145,8 @@ def read_labelled(
                 raise InputError(f"{one.source}: {one.ids[row]!r} is labelled in another file too. Leave it in one of them.")
             values[at] = np.nanmean(one.labels[row])
     drawn = {one.drawn for one in tables if one.drawn}
-    of_judge, own = on_scale(table, scale)
-    whole = replace(table, scores=of_judge, scale=own)
+    of_judge, scale_of_judge = on_scale(table, scale)
+    whole = replace(table, scores=of_judge, scale=scale_of_judge)
     return PartlyLabelled(scores=whole, values=values, scale=scale, drawn="; ".join(sorted(drawn)) or None)
 
 
@@ -187,11 +191,6 @@ def table(result: TrueMean | DifferenceOfTrueMeans) -> Table:
     """Return the figures with their intervals."""
     rows = [{"statistic": name, **figures(one)} for name, one in result.estimates.items()]
     return Table(rows, [text_column("statistic"), *ESTIMATED, *COUNTS])
-
-
-def _known(table: LabelTable, place: dict[str, int]) -> LabelTable:
-    rows = [row for row, id in enumerate(table.ids) if id in place]
-    return replace(table, ids=[table.ids[row] for row in rows], labels=table.labels[rows], clusters=None, systems=None)
 
 
 def _sample(labelled: PartlyLabelled, source: Any, strata: str | None) -> Sample:
