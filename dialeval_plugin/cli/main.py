@@ -17,10 +17,10 @@ from dialeval_plugin.core.resources import importing, installed_distributions
 from dialeval_plugin.terminal import LogHandler
 from dialeval_plugin.version import __version__
 
-from . import agreement, augment, data, demo, hosts, launch, leaderboard, models, score, show
+from . import agreement, data, demo, hosts, launch, leaderboard, models, score, show
 from .examples import add_examples
 from .options import Command
-from .results import bias, certify, compare, estimate, plot, report
+from .results import certify, compare, estimate, plot
 from .train import main as train
 
 _RESUMED = frozenset({"score", "launch", "augment", "train", "label"})
@@ -72,9 +72,9 @@ for panel, commands in {
         *(show.scorers, show.inspect, score.score, score.merge, launch.launch, score.accuracy),
         demo.demo,
     ),
-    "Decide by scores": (compare.compare, report.report),
-    _COMPARE: (estimate.estimate, estimate.label, agreement.meta_eval, certify.certify, bias.bias, agreement.rescore),
-    _TRAIN: (augment.augment,),
+    "Decide by scores": (compare.compare, certify.report),
+    _COMPARE: (estimate.estimate, estimate.label, agreement.meta_eval, certify.certify, certify.bias, agreement.rescore),
+    _TRAIN: (data.augment,),
     "Integration with lm-eval and evaluate": (
         *(hosts.lm_eval, hosts.rubric, hosts.enable, hosts.disable, hosts.status, hosts.validate),
         *(hosts.tasks_path, hosts.metrics_path),

@@ -132,11 +132,11 @@ def read_labelled(
     for one in tables:
         if one.scale.kind != scale.kind:
             raise InputError(f"{one.source}: has other labels than {tables[0].source}. Use one scale.")
-        of_scores = [row for row, id in enumerate(one.ids) if id in place]
-        shared = replace(
-            one, ids=[one.ids[row] for row in of_scores], labels=one.labels[of_scores], clusters=None, systems=None
-        )
-        pair(table, shared if is_shared else one, is_subset=True, remedy="leave out their labels")
+        own = one
+        if is_shared:
+            rows = [row for row, id in enumerate(one.ids) if id in place]
+            own = replace(one, ids=[one.ids[row] for row in rows], labels=one.labels[rows], clusters=None, systems=None)
+        pair(table, own, is_subset=True, remedy="leave out their labels")
         with_labels = np.flatnonzero(one.n_labels > 0)
         for row in with_labels.tolist():
             if (at := place.get(one.ids[row])) is None:

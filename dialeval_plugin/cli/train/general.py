@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -37,7 +36,6 @@ def general(
     from dialeval_plugin.methods.general.training import GeneralTrainingOptions, train
 
     left_out: dict[str, int] = {}
-    recipe = GeneralRecipe()
 
     def sources() -> GeneralSources:
         """The index of what is reported on goes with this call: training needs its memory."""
@@ -49,11 +47,7 @@ def general(
         output,
         GeneralTrainingOptions(
             backbone=backbone,
-            recipe=replace(
-                recipe,
-                n_epochs=recipe.n_epochs if epochs is None else epochs,
-                max_pairs=recipe.max_pairs if max_pairs is None else max_pairs,
-            ),
+            recipe=shared.changed(GeneralRecipe(), n_epochs=epochs, max_pairs=max_pairs),
             validation_fraction=validation_fraction,
             seed=seed,
             precision=precision,

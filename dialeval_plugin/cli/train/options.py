@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
 import typer
 
@@ -33,6 +34,12 @@ Precision: TypeAlias = Annotated[Literal["auto", "float32", "bfloat16"], typer.O
 Device: TypeAlias = Annotated[str | None, typer.Option(help="Torch device. Default: a GPU if there is one.")]
 
 ENCODER = "all-MiniLM-L6-v2"
+Recipe = TypeVar("Recipe", bound=Any)
+
+
+def changed(recipe: Recipe, **values: Any) -> Recipe:
+    """Return a recipe with the values that are given, of those that are not None."""
+    return replace(recipe, **{name: value for name, value in values.items() if value is not None})
 
 
 def read_evaluation(sources: Iterable[str] | None) -> dict[str, list[Item]]:
