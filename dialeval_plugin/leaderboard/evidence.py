@@ -210,17 +210,8 @@ def ranked(board: Leaderboard, evidence: Sequence[EvaluatorRows], *, rounds: int
         p_values = rank_permutation_tests(scores, ratings, clusters=dialogues, rounds=n_rounds)
         adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
         n_different = sum(p is not None and p <= ALPHA for p in adjusted.values())
-        tests.append(
-            PairTests(
-                column=column,
-                coefficient=RANKED,
-                n_rows=len(ratings),
-                n_dialogues=len(set(dialogues)),
-                n_pairs=len(p_values),
-                n_different=n_different,
-                n_rounds=n_rounds,
-            )
-        )
+        sizes = {"n_rows": len(ratings), "n_dialogues": len(set(dialogues)), "n_pairs": len(p_values)}
+        tests.append(PairTests(column=column, coefficient=RANKED, **sizes, n_different=n_different, n_rounds=n_rounds))
         if n_different:
             figures = {name: board.figure(name, column, RANKED) for name in scores}
             values = {name: figure.value if figure else None for name, figure in figures.items()}
