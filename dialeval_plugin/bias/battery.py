@@ -219,7 +219,7 @@ class BiasReport:
 def _row(effect: Effect) -> TableRow:
     row: dict[str, Any] = {"test": effect.test, "change": effect.change, "pairs": str(effect.shift.n_scored)}
     for name, estimate in (("shift", effect.shift), ("flips", effect.flips)):
-        row |= {f"{name}{end}": None if estimate is None else getattr(estimate, key) for end, key in _FIELDS.items()}
+        row |= {f"{name}{end}": getattr(estimate, key, None) for end, key in _FIELDS.items()}
     return {**row, _SAME: "all" if effect.n_equal == effect.shift.n_scored else figure(effect.n_equal, 0)}
 
 

@@ -88,25 +88,19 @@ def requirement(text: str) -> Requirement:
 
 def check(required: Requirement, evaluator: str, figures: Mapping[str, Estimate], why_none: str) -> Checked:
     """Check a requirement, which a figure without a value or interval fails; `why_none` explains a missing figure."""
-    figure = figures.get(required.name)
+    figure, has_passed = figures.get(required.name), False
     if figure is None or figure.value is None:
-        why = why_none if figure is None else figure.reason
-        return Checked(evaluator, str(required), False, f"{required.name} could not be computed. {why}".strip())
-    keeps, ends = _SIGNS[required.sign], (figure.value, figure.value) if required.is_of_value else ends_of(figure)
-    if ends is None:
-        why = f"{required.name} {number_text(figure.value)} has no interval. {figure.reason or ''}"
-        return Checked(
-            evaluator, str(required), False, f"{why.strip()} The figure itself is asked for by {required.name}.value."
-        )
-    end = ends[0] if required.sign.startswith(">") else ends[1]
-    which = "" if required.is_of_value else f", whose {'lower' if required.sign.startswith('>') else 'upper'} end counts,"
-    has_passed = keeps(end, required.limit)
-    return Checked(
-        evaluator,
-        str(required),
-        has_passed,
-        f"{required.name} {figure.text()}{which} {'is' if has_passed else 'is not'} {required.sign} {required.limit:g}.",
-    )
+        reason = f"{required.name} could not be computed. {why_none if figure is None else figure.reason}".strip()
+    elif (ends := (figure.value, figure.value) if required.is_of_value else ends_of(figure)) is None:
+        why = f"{required.name} {number_text(figure.value)} has no interval. {figure.reason or ''}".strip()
+        reason = f"{why} The figure itself is asked for by {required.name}.value."
+    else:
+        is_lower = required.sign.startswith(">")
+        has_passed = _SIGNS[required.sign](ends[0 if is_lower else 1], required.limit)
+        which = "" if required.is_of_value else f", whose {'lower' if is_lower else 'upper'} end counts,"
+        does = "is" if has_passed else "is not"
+        reason = f"{required.name} {figure.text()}{which} {does} {required.sign} {required.limit:g}."
+    return Checked(evaluator, str(required), has_passed, reason)
 
 
 @dataclass(frozen=True, slots=True)
