@@ -230,30 +230,18 @@ class _Comparable(NamedTuple):
 
 
 def _comparable(board: Leaderboard, evidence: Sequence[EvaluatorRows]) -> Iterator[_Comparable]:
+    """Yield the columns with two evaluators or more, except those of which two runs have different ratings of a row."""
     for column in board.columns:
         # An evaluator without any score, such as a scorer of turns on dialogues, cannot be compared.
         of_column = [item for item in evidence if item.column == column and item.scored]
-        aligned = _align(of_column) if len(of_column) > 1 else None
-        if aligned is not None:
-            yield aligned
-
-
-def _align(evidence: Sequence[EvaluatorRows]) -> _Comparable | None:
-    """Return the rows of one column by evaluator; None if two runs have different ratings of a row."""
-    tables = {item.evaluator: {(row.id, row.seed): row for row in item.rows} for item in evidence}
-    rows: dict[tuple[str, int | None], RatedRow] = {}
-    for table in tables.values():
-        for key, row in table.items():
-            first = rows.setdefault(key, row)
-            if first.rating != row.rating:
-                logger.warning(
-                    "%s: %r is rated %s in one run and %s in another, so there are no ranks. Run the older one again.",
-                    evidence[0].column,
-                    row.id,
-                    first.rating,
-                    row.rating,
-                )
-                return None
-    scores = {name: [scored.score if (scored := table.get(key)) else None for key in rows] for name, table in tables.items()}
-    ratings, dialogues = [row.rating for row in rows.values()], [row.cluster for row in rows.values()]
-    return _Comparable(evidence[0].column, scores, ratings, dialogues)
+        if len(of_column) < 2:
+            continue
+        tables = {item.evaluator: {(row.id, row.seed): row for row in item.rows} for item in of_column}
+        rows: dict[tuple[str, int | None], RatedRow] = {}
+        pairs = [(rows.setdefault(key, row), row) for table in tables.values() for key, row in table.items()]
+        if differing := next(((first, other) for first, other in pairs if first.rating != other.rating), None):
+            text = "%s: %r is rated %s in one run and %s in another, so there are no ranks. Run the older one again."
+            logger.warning(text, column, differing[0].id, *(row.rating for row in differing))
+            continue
+        scores = {name: [row.score if (row := table.get(key)) else None for key in rows] for name, table in tables.items()}
+        yield _Comparable(column, scores, [row.rating for row in rows.values()], [row.cluster for row in rows.values()])

@@ -558,7 +558,8 @@ def _by_folders(runs: Sequence[TaskRun]) -> Iterator[str]:
 
 
 def _by_settings(runs: Sequence[TaskRun]) -> Iterator[str]:
-    settings = [_settings(run) for run in runs]
+    every = ({"host": run.setup.model, "base_url": _arguments(run).get("base_url"), **run.setup.others} for run in runs)
+    settings = [{name: str(value) for name, value in own.items() if value not in (None, "")} for own in every]
     differing = sorted({name for own in settings for name in own if len({other.get(name) for other in settings}) > 1})
     tails = _tails({own[name] for own in settings for name in differing if is_folder(own.get(name))})
     for run, own in zip(runs, settings, strict=True):
@@ -572,11 +573,6 @@ def _by_settings(runs: Sequence[TaskRun]) -> Iterator[str]:
 
 def _arguments(run: TaskRun) -> dict[str, Any]:
     return {**model_arguments({"model_args": run.setup.arguments.get("llm_args")}), **run.setup.arguments}
-
-
-def _settings(run: TaskRun) -> Mapping[str, str]:
-    settings = {"host": run.setup.model, "base_url": _arguments(run).get("base_url"), **run.setup.others}
-    return {name: str(value) for name, value in settings.items() if value not in (None, "")}
 
 
 def _tails(folders: set[str]) -> dict[str, str]:

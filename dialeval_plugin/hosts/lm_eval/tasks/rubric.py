@@ -20,7 +20,6 @@ from dialeval_plugin.corpora.registry import identify, read_items, read_set
 from dialeval_plugin.corpora.rows import is_table
 from dialeval_plugin.corpora.scored_input import Source
 from dialeval_plugin.hosts.lm_eval.run import task_data
-from dialeval_plugin.methods.judging.judge import ScoringPrompt
 from dialeval_plugin.methods.judging.prompts import level_of
 from dialeval_plugin.methods.judging.rubric import RubricEntry, rubric_prompt
 
@@ -47,7 +46,19 @@ def rubric_dataset(*, entry: RubricEntry, data: str, rated_quality: str | None =
     quality = rated_quality or names[0]
     if quality not in names:
         raise unknown_name(f"{data}: has no quality {quality!r}", quality, names)
-    return data_sets(test=[_document(prompt, entry, item, quality, rating) for item, rating in rated_items(items, quality)])
+    rows = [
+        {
+            **item_columns(item),
+            **rater_columns(item, quality),
+            "rating": rating,
+            "cluster": context_key(item),
+            "prompt": prompt.render(item),
+            "options": to_json(entry),
+            "is_absent": False,
+        }
+        for item, rating in rated_items(items, quality)
+    ]
+    return data_sets(test=rows)
 
 
 def _rated(data: str, level: Level) -> Sequence[Item]:
@@ -62,18 +73,6 @@ def _rated(data: str, level: Level) -> Sequence[Item]:
         raise InputError(f"{data}: has no columns 'context' and 'response'. Give what is rated, with its ratings.")
     items = Source(data, ReadingOptions(columns=columns)).read(level)
     return [replace(item, ratings=ratings.get(item.id, {})) for item in items]
-
-
-def _document(prompt: ScoringPrompt, entry: RubricEntry, item: Item, quality: str, rating: float) -> dict[str, Any]:
-    return {
-        **item_columns(item),
-        **rater_columns(item, quality),
-        "rating": rating,
-        "cluster": context_key(item),
-        "prompt": prompt.render(item),
-        "options": to_json(entry),
-        "is_absent": False,
-    }
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[str, Judged]:
