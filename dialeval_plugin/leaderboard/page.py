@@ -13,7 +13,7 @@ from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.models.folders import PRETRAINED
 from dialeval_plugin.pages.html import distribution, forest_axis, forest_row, forest_scale, render_page, script_data
 from dialeval_plugin.statistics.bootstrap import Estimate
-from dialeval_plugin.statistics.estimates import HasInterval, number_text
+from dialeval_plugin.statistics.estimates import number_text
 
 from .board import Column, Cost, DataSet, Figure, Identity, Leaderboard, RatedSet
 from .evidence import HALF_THE_PEOPLE, ONE_PERSON, EvaluatorRows, cases, differences
