@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, read_json_lines
 from dialeval_plugin.corpora.corpus import Corpus, GroundedDialogue
@@ -95,10 +95,6 @@ def _response_sets(rows: Sequence[Line]) -> list[ResponseSet]:
     return sets
 
 
-def _read_items(path: Path) -> list[Item]:
-    return [example for item in read(path) for example in item.examples()]
-
-
 def _read_dialogues(path: Path) -> list[Dialogue]:
     """Return each context with its first positive response."""
     return [Dialogue(item.id, visible_turns(map(Turn, (*item.context, *item.positive[:1])))) for item in read(path)]
@@ -110,6 +106,6 @@ CORPUS = Corpus(
     recognises=lambda file: not file.is_array and file.has("positive_responses"),
     qualities={"turn": (QUALITY,)},
     overall={"turn": QUALITY},
-    read_items=_read_items,
+    read_items=lambda path: [example for item in read(path) for example in item.examples()],
     read_dialogues=_read_dialogues,
 )

@@ -65,36 +65,13 @@ N_EVIDENCE = 8
 enough."""
 
 STYLE_FEATURES = (
-    "log_words",
-    "log_lines",
-    "list_share",
-    "has_list",
-    "has_code",
-    "bold",
-    "has_heading",
-    "distinct_words",
-    "question_words",
-    "log_sentence_words",
-    "question_marks",
-    "exclamation_marks",
-    "first_person",
-    "second_person",
-    "digits",
-    "word_letters",
-    "ends_closed",
-    "log_question_words",
-    "ends_asking",
+    *("log_words", "log_lines", "list_share", "has_list", "has_code", "bold", "has_heading", "distinct_words"),
+    *("question_words", "log_sentence_words", "question_marks", "exclamation_marks", "first_person"),
+    *("second_person", "digits", "word_letters", "ends_closed", "log_question_words", "ends_asking"),
 )
 VECTOR_FEATURES = (
-    "mean_cosine",
-    "lowest_cosine",
-    "highest_cosine",
-    "last_cosine",
-    "first_cosine",
-    "context_cosine",
-    "repeated_part",
-    "concentration",
-    "is_one_part",
+    *("mean_cosine", "lowest_cosine", "highest_cosine", "last_cosine", "first_cosine", "context_cosine"),
+    *("repeated_part", "concentration", "is_one_part"),
 )
 TEXT_FEATURES = (*STYLE_FEATURES, *RULE_FEATURES)
 N_NUMBERS = len(TEXT_FEATURES) + len(VECTOR_FEATURES)

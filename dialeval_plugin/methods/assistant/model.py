@@ -32,8 +32,7 @@ class TrainedAssistant:
     """Lowest probability by defect at which it is reported."""
     training_dialogues: frozenset[str]
     """Keys of its training conversations, see `identity.opening_key`."""
-    beside: Path | None = None
-    """Folder of its cross-encoder."""
+    cross_encoder_folder: Path | None = None
 
     def runtime(self, dtype: Precision = "float32") -> TorchRuntime:
         """Return a runtime for an `AssistantJudge`."""
@@ -43,26 +42,24 @@ class TrainedAssistant:
         """Write the folder, with the record of the training in assistant.json, as safetensors, JSON and tokenizer files."""
         encoders.save_encoder(self.encoder, folder)
         save_weights(folder / judging.HEAD_FILE, self.head.state_dict())
-        if self.beside is not None:
-            encoders.save_encoder(encoders.load_trained_encoder(self.beside, device="cpu"), folder / cross_encoder.FOLDER)
-            shutil.copyfile(
-                self.beside / cross_encoder.SETTINGS_FILE, folder / cross_encoder.FOLDER / cross_encoder.SETTINGS_FILE
-            )
+        if (source := self.cross_encoder_folder) is not None:
+            copy, settings = folder / cross_encoder.FOLDER, cross_encoder.SETTINGS_FILE
+            encoders.save_encoder(encoders.load_trained_encoder(source, device="cpu"), copy)
+            shutil.copyfile(source / settings, copy / settings)
         fields = {"config": asdict(self.config), "thresholds": dict(self.thresholds)}
         judging.ASSISTANT_FOLDER.publish(folder, fields, training, dialogues=self.training_dialogues)
 
     @classmethod
-    def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedAssistant:
+    def load(cls, name: str, *, device: str | None = None) -> TrainedAssistant:
         """Open a model folder or hub model, by default on a GPU; raises as `resolve` and `load_trained_encoder`."""
-        folder = resolve(name, revision=revision)
+        folder = resolve(name)
         settings = judging.ASSISTANT_FOLDER.read_settings(folder)
         encoder = encoders.load_trained_encoder(folder, device=device)
         head = AssistantHead(encoders.transformer_of(encoder).config.hidden_size)
         load_weights(head, folder / judging.HEAD_FILE)
         head.to(encoder.device).eval()
         known = judging.ASSISTANT_FOLDER.training_dialogues(folder)
-        beside = cross_encoder.folder_in(folder)
-        return cls(encoder, head, settings["config"], settings["thresholds"], known, beside)
+        return cls(encoder, head, settings["config"], settings["thresholds"], known, cross_encoder.folder_in(folder))
 
 
 def load_runtime(folder: Path, choice: RuntimeChoice) -> TorchRuntime:

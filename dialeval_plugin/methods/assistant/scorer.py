@@ -125,8 +125,8 @@ class AssistantScorer(Scorer):
         choice = RuntimeChoice(options.backend, options.dtype, options.device)
         runtime = open_runtime(self.folder, choice, load=self._on_torch, calibration=mini.calibration_texts, head=head)
         self.judge = judging.AssistantJudge(runtime, settings["config"])
-        beside = folder_in(self.folder)
-        self.cross_encoder = None if beside is None else CrossEncoder(beside, choice)
+        of_pairs = folder_in(self.folder)
+        self.cross_encoder = None if of_pairs is None else CrossEncoder(of_pairs, choice)
         self.model_hash: str = model_identity(self.folder)
         self.columns = TURN_COLUMNS if self.level == "turn" else DIALOGUE_COLUMNS
         config = self.judge.config

@@ -230,9 +230,9 @@ class TrainedGeneral:
         judging.GENERAL_FOLDER.publish(folder, fields, training, dialogues=self.training_dialogues)
 
     @classmethod
-    def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedGeneral:
+    def load(cls, name: str, *, device: str | None = None) -> TrainedGeneral:
         """Open a model folder or hub model, by default on a GPU; raises as `resolve` and `load_trained_encoder`."""
-        folder = resolve(name, revision=revision)
+        folder = resolve(name)
         settings = judging.GENERAL_FOLDER.read_settings(folder)
         encoder = encoders.load_trained_encoder(folder, device=device)
         model = GeneralModel(encoder, settings["config"])

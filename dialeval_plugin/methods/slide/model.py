@@ -227,9 +227,9 @@ class TrainedSmallModel:
         judging.SLM_FOLDER.publish(folder, fields, training, dialogues=self.training_contexts)
 
     @classmethod
-    def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedSmallModel:
+    def load(cls, name: str, *, device: str | None = None) -> TrainedSmallModel:
         """Open a model folder or hub model, by default on a GPU; raises as `resolve` and `load_trained_encoder`."""
-        folder = resolve(name, revision=revision)
+        folder = resolve(name)
         settings = judging.SLM_FOLDER.read_settings(folder)
         encoder = load_trained_encoder(folder, device=device)
         model = SmallModel(encoder, settings["config"])
