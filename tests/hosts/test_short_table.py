@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.hosts.lm_eval.cli import short_table, short_tables
-from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import Count
+from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import Count, RoughEnd
 
 
 def results(**tasks: dict[str, Any]) -> dict[str, Any]:
@@ -28,6 +28,7 @@ def test_a_line_a_task_with_interval_and_rows() -> None:
     of_comparisons.total = 95
     given = results(
         dstc10_dialog_tu={"spearman": 0.25, "spearman_ci_low": -0.1, "spearman_ci_high": 0.5, "n_scored": 9},
+        dstc10_dialog_tc={"spearman": 0.2, "spearman_ci_low": RoughEnd(0), "spearman_ci_high": RoughEnd(0.5), "n_scored": 10},
         seeds={"kind": "rating_over_seeds", "spearman": -0.5, "spearman_deviation": 0.01, "n_scored": 10},
         fd={"spearman": "undefined (scores turns only)", "n_scored": 0},
         dgr={},
@@ -40,13 +41,14 @@ def test_a_line_a_task_with_interval_and_rows() -> None:
     given["results"]["kept"], given["n-samples"]["kept"] = {}, {"original": 10, "effective": 0}
     found = short_table(given)
     assert found == (
-        "task              statistic   value  95 % interval    scored\n"
-        "dstc10_dialog_tu  spearman    0.250  -0.100 to 0.500  9 of 10\n"
-        "seeds             spearman   -0.500  deviation 0.010  10 of 10\n"
+        "task              statistic   value  95 % interval          scored\n"
+        "dstc10_dialog_tu  spearman    0.250  -0.100 to 0.500        9 of 10\n"
+        "dstc10_dialog_tc  spearman    0.200  0.000 to 0.500, rough  10 of 10\n"
+        "seeds             spearman   -0.500  deviation 0.010        10 of 10\n"
         "fd                spearman   undefined (scores turns only)\n"
         "dgr               spearman   left out: the file is not on this machine\n"
-        "dbdc              f1_b        0.500                   10 of 10\n"
-        "preferences       spearman    0.500                   90 of 95\n"
+        "dbdc              f1_b        0.500                         10 of 10\n"
+        "preferences       spearman    0.500                         90 of 95\n"
         "kept              spearman   not scored: --predict_only keeps the answers alone\n"
     )
 

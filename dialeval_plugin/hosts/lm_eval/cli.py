@@ -19,6 +19,7 @@ from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.hosts.registration import importing, register, replaced
 from dialeval_plugin.statistics.estimates import number_text
 
+from .tasks.corpus_metrics import RoughEnd
 from .tasks.kinds import KINDS
 from .versions import by_plain_names, is_predicted_only, missing_tasks, redact_host_logs
 
@@ -145,7 +146,7 @@ def _row(task: str, results: Mapping[str, Any]) -> tuple[str, ...] | None:
     deviation = figures.get(f"{main}_deviation")
     interval = f"deviation {number_text(deviation)}" if deviation is not None else ""
     if all(isinstance(end, float) for end in ends):
-        interval = " to ".join(number_text(end) for end in ends)
+        interval = " to ".join(map(number_text, ends)) + (", rough" if isinstance(ends[0], RoughEnd) else "")
     # Comparisons and dialogues have their own counts when documents are single responses and turns.
     total = getattr(figures["n_scored"], "total", results["n-samples"][task]["effective"])
     return task, main, number_text(value), interval, f"{figures['n_scored']:g} of {total}"

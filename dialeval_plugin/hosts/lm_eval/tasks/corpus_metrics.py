@@ -66,6 +66,10 @@ class Count(int):
     total: int
 
 
+class RoughEnd(float):
+    """An end of an interval that is rough; see `bootstrap.Estimate`."""
+
+
 Figures: TypeAlias = "Mapping[str, Estimate | float | Undefined]"
 Aggregation: TypeAlias = "Callable[[Sequence[Sequence[Any]]], float | Undefined]"
 
@@ -165,10 +169,11 @@ class CorpusMetrics(Generic[Record]):
                 values[name] = figure
                 continue
             for end, value in zip(("", *BOUNDS), (figure.value, figure.ci_low, figure.ci_high), strict=True):
-                values[name + end] = undefined(figure.reason, why) if value is None else value
+                number = RoughEnd(value) if value is not None and end and figure.is_rough else value
+                values[name + end] = undefined(figure.reason, why) if number is None else number
         counts = self.counts(records)
-        for name, number in zip(COUNTS, map(Count, counts), strict=True):
-            values[name], number.total = number, sum(counts)
+        for name, count in zip(COUNTS, map(Count, counts), strict=True):
+            values[name], count.total = count, sum(counts)
         return values
 
     def metric(self, name: str) -> Aggregation:
