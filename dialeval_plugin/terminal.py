@@ -112,7 +112,7 @@ def print_table(
         notes: lines below the table.
     """
     if not is_terminal(sys.stdout):
-        sys.stdout.write(plain)
+        sys.stdout.write(printable(plain))
         return
     from rich.console import Console
 

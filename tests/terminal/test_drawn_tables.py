@@ -48,6 +48,14 @@ def test_a_pipe_gets_the_plain_table(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == PLAIN
 
 
+def test_a_file_without_the_signs_gets_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+    print_table("Popović\n", HEAD, ROWS)
+    stream.seek(0)
+    assert stream.read() == "Popovi\\u0107\n"
+
+
 def test_a_terminal_gets_it_drawn_with_everything_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     text = shown(monkeypatch, 80, HEAD, ROWS, is_number=IS_NUMBER, notes=["Rough."])
     assert [line.rstrip() for line in text.splitlines()] == [
