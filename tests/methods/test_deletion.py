@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import configparser
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.cli.running import environment
 from tests.test_architecture import MODULES, PACKAGE, ROOT, imported
 
@@ -30,17 +30,17 @@ DOORS = {
 """
 
 SCRIPT = """
-import functools, gc, importlib, json, os, sys
-# Once for all of them.
+import gc, importlib, json, os, sys
+from pathlib import Path
+# Once for all of them, where the server that forks has not done so.
 import aiohttp, datasets, evaluate, lm_eval.models.api_models, nltk.translate.meteor_score, pydantic, rouge_score.rouge_scorer
 import sacrebleu, safetensors.torch, scipy.stats, sentence_transformers, sklearn.linear_model, torch, transformers, typer
-import transformers.models.bert.modeling_bert, transformers.models.bert.tokenization_bert, transformers.pipelines, typer.main
-from transformers.conversion_mapping import get_checkpoint_conversion_mapping
-get_checkpoint_conversion_mapping("bert")
-typer.main.get_command = functools.cache(typer.main.get_command)
+import transformers.models.bert.modeling_bert, transformers.models.bert.tokenization_bert, transformers.pipelines
+for name in list(sys.modules):
+    if name.partition(".")[0] == "dialeval_plugin": del sys.modules[name]
 gc.freeze()
 
-for folder, modules in json.load(sys.stdin).items():
+for folder, modules in json.loads(Path("left.json").read_text()).items():
     if child := os.fork():
         assert os.waitpid(child, 0)[1] == 0, folder
         continue
@@ -106,11 +106,9 @@ def test_the_rest_works_without_a_method(tmp_path: Path) -> None:
     left = {str(tmp_path / method): delete(method, tmp_path / method) for method in DOORS}
     row = {"context": ["Is it far?"], "response": "No, two streets."}
     (tmp_path / "r.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
-    command = [sys.executable, "-c", SCRIPT]
+    (tmp_path / "left.json").write_text(json.dumps(left), encoding="utf-8")
     environ = environment(tmp_path, PYTHONPATH=str(ROOT))
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environ, input=json.dumps(left), capture_output=True, text=True, timeout=900, check=False
-    )
+    done = forked.run([sys.executable, "-c", SCRIPT], cwd=tmp_path, env=environ, timeout=900)
     assert done.returncode == 0, done.stderr
     titles = [line.split()[0] for line in done.stdout.splitlines() if line and not line.startswith(" ")]
     # Each of the lists of scorers is without those of one method.
