@@ -39,9 +39,9 @@ from dialeval_plugin.core.dialogue import Example, Turn
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.assistant.model import TrainedAssistant
 from dialeval_plugin.methods.assistant.scorer import AssistantScorer
-from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.models.folders import PRETRAINED
 from dialeval_plugin.models.runtimes.runtime import Backend
+from dialeval_plugin.models.texts import TextEncoder
 
 torch.set_num_threads(1)
 

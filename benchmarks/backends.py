@@ -49,8 +49,8 @@ from dialeval_plugin.corpora.registry import read_reported
 from dialeval_plugin.methods.general.model import GeneralModel, TrainedGeneral
 from dialeval_plugin.models.encoders import transformer_of
 from dialeval_plugin.models.folders import resolve
-from dialeval_plugin.models.runtimes.exported import find_export
-from dialeval_plugin.models.tokenisation import CPU_TOKENS
+from dialeval_plugin.models.runtimes.runtime import find_export
+from dialeval_plugin.models.texts import CPU_TOKENS
 
 torch.set_num_threads(1)
 

@@ -37,7 +37,7 @@ from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.methods.likelihood.evaluators import CausalEvaluator
 from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
 from dialeval_plugin.models.causal import padded_ids, turn_pieces
-from dialeval_plugin.models.tokenisation import length_batches
+from dialeval_plugin.models.texts import length_batches
 
 N_TURNS = 17
 """Turns of a scored ConvAI2 dialogue, on average."""

@@ -38,7 +38,7 @@ from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 WORKER = """
 import sys, time
 from pathlib import Path
-from dialeval_plugin.core.options import option_kinds, pairs_from_text
+from dialeval_plugin.core.registry import option_kinds, pairs_from_text
 from dialeval_plugin.core.registry import load_scorer, scorer_factory
 from dialeval_plugin.streams.run import ScoreRun
 from dialeval_plugin.corpora.scored_input import Shard, Source

@@ -37,7 +37,7 @@ PRELOADED = (
     *("torch.distributed", "torch.export", "transformers.core_model_loading", "transformers.pipelines", "datasets", "evaluate"),
     *("lm_eval.__main__", "lm_eval.evaluator", "lm_eval.models.huggingface", "scipy.stats", "sklearn.linear_model", "pandas"),
     *("pyarrow.parquet", "dialeval_plugin.cli.entry", "dialeval_plugin.cli.main", "dialeval_plugin.scoring"),
-    *("dialeval_plugin.methods.slide.training", "dialeval_plugin.models.runtimes.exported", "torch.utils.collect_env"),
+    *("dialeval_plugin.methods.slide.training", "dialeval_plugin.models.runtimes.runtime", "torch.utils.collect_env"),
     *("dialeval_plugin.hosts.lm_eval.cli", "dialeval_plugin.methods.general.scorer", "dialeval_plugin.results.gates"),
     *("transformers.conversion_mapping", "transformers.models.bert.modeling_bert"),
     "transformers.models.bert.tokenization_bert",

@@ -18,7 +18,7 @@ from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLo
 from dialeval_plugin.core.signature import MANIFEST_FILE
 from dialeval_plugin.methods.proxy_indicators.regression import Feature, FeatureRange, LinearRegression, ProxyModel
 from dialeval_plugin.methods.proxy_indicators.tasks import Choice, IndicatorSettings
-from dialeval_plugin.models.manifest import write_manifest
+from dialeval_plugin.models.folders import write_manifest
 from tests.tiny.classifiers import write_classifier
 from tests.tiny.reconstruction import write_tiny_model
 

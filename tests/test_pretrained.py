@@ -21,10 +21,9 @@ from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.files import checked, read_json, to_json, write_text
 from dialeval_plugin.core.signature import PROVENANCE_FILE, file_hashes
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.methods.general.qualities import ACCEPTANCE, ACCEPTANCE_FILE
+from dialeval_plugin.methods.general.judging import ACCEPTANCE, ACCEPTANCE_FILE
 from dialeval_plugin.models.compact import DELTA_FILE
-from dialeval_plugin.models.folders import PRETRAINED, pretrained_names
-from dialeval_plugin.models.manifest import write_manifest
+from dialeval_plugin.models.folders import PRETRAINED, pretrained_names, write_manifest
 from dialeval_plugin.pretrained.catalogue import (
     GOLDEN_FILE,
     KINDS,

@@ -14,8 +14,7 @@ from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.terminal import print_entries
 
-from .examples import say_next
-from .options import Answers, DryRun, LlmArgs, NoAnswers, check_judge
+from .options import Answers, DryRun, LlmArgs, NoAnswers, check_judge, say_next
 
 if TYPE_CHECKING:
     from dialeval_plugin.core.dialogue import Dialogue

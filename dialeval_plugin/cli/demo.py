@@ -12,7 +12,7 @@ import typer
 
 from dialeval_plugin.terminal import say
 
-from .examples import step
+from .options import step
 
 TASK = "dstc10_dialog_mini"
 LABELS = "the labels of the corpus (by construction, not by people)"
@@ -112,7 +112,7 @@ def _use(steps: _Steps) -> None:
     """Show what somebody does who has responses and trains nothing."""
     from dialeval_plugin.core.files import write_json_lines
     from dialeval_plugin.corpora import mini
-    from dialeval_plugin.models.manifest import is_commercial
+    from dialeval_plugin.models.folders import is_commercial
 
     responses, general, slide = (steps.output / f"{name}.jsonl" for name in ("responses", "general", "slide"))
     _heading("1. Score a file of responses: a line each, with its context")

@@ -13,8 +13,7 @@ import typer
 from dialeval_plugin.core import resources
 from dialeval_plugin.core.files import parse_json, read_text
 
-from .examples import say_next
-from .options import RubricScale
+from .options import RubricScale, say_next
 
 if TYPE_CHECKING:
     from dialeval_plugin.hosts.enable import Change

@@ -10,7 +10,7 @@ import typer
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import check_output
 from dialeval_plugin.core.registry import load_scorer, scorer_names
-from dialeval_plugin.models.manifest import is_commercial
+from dialeval_plugin.models.folders import is_commercial
 from dialeval_plugin.streams.launch import Executor
 from dialeval_plugin.terminal import say
 

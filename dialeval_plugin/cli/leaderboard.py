@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from .examples import say_next
+from .options import say_next
 
 app = typer.Typer(help="Build, export and publish a leaderboard of evaluators.", no_args_is_help=True)
 

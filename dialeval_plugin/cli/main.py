@@ -18,8 +18,7 @@ from dialeval_plugin.terminal import LogHandler
 from dialeval_plugin.version import __version__
 
 from . import agreement, data, demo, hosts, launch, leaderboard, models, score, show
-from .examples import add_examples
-from .options import Command
+from .options import Command, add_examples
 from .results import certify, compare, estimate, plot
 from .train import main as train
 

@@ -30,8 +30,7 @@ def show_list() -> None:
 
     A scorer uses the model that is named, else the one of its environment variable, else the bundled one.
     """
-    from dialeval_plugin.models.folders import PRETRAINED, pretrained_names
-    from dialeval_plugin.models.manifest import chosen, licence_of
+    from dialeval_plugin.models.folders import PRETRAINED, chosen, licence_of, pretrained_names
     from dialeval_plugin.pretrained.catalogue import KINDS, settings_file
     from dialeval_plugin.reports.tables import CellValue, Table, named_column, text_column
 
@@ -131,7 +130,7 @@ def export(
     ] = None,
 ) -> None:
     """Write a model as a folder that sentence-transformers (or transformers, for a language model) can open."""
-    from dialeval_plugin.core.options import check_value
+    from dialeval_plugin.core.registry import check_value
     from dialeval_plugin.models.runtimes import runtime
     from dialeval_plugin.pretrained.catalogue import export as write
 
@@ -151,9 +150,8 @@ def push(
     private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
 ) -> None:
     """Upload a model to the Hub, to be used by `--option model=OWNER/NAME`."""
-    from dialeval_plugin.models.folders import check_weights, resolve
+    from dialeval_plugin.models.folders import check_weights, of_model, resolve
     from dialeval_plugin.models.hub import check_repository, upload
-    from dialeval_plugin.models.manifest import of_model
     from dialeval_plugin.pretrained.catalogue import settings_file
 
     folder = resolve(name)

@@ -1,11 +1,14 @@
-"""Options that several commands share, and the check of their values."""
+"""What commands share: options and the check of their values, and the examples with which each command's help ends."""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast, get_args
@@ -15,9 +18,9 @@ from typer.core import TyperCommand
 
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import check_name
-from dialeval_plugin.core.options import option_kinds, pairs_from_text
-from dialeval_plugin.core.registry import scorer_factory, scorer_names
-from dialeval_plugin.models.manifest import COMMERCIAL
+from dialeval_plugin.core.registry import option_kinds, pairs_from_text, scorer_factory, scorer_names
+from dialeval_plugin.models.folders import COMMERCIAL
+from dialeval_plugin.terminal import say
 
 if TYPE_CHECKING:
     from dialeval_plugin.conversations.record import ReadingOptions
@@ -242,3 +245,38 @@ def takes(**groups: type[Any]) -> Callable[[Callable[..., None]], Callable[..., 
         return run
 
     return decorate
+
+
+EXAMPLES: dict[str, str] = json.loads(Path(__file__).with_name("examples.json").read_text(encoding="utf-8"))
+"""Examples by command."""
+
+
+def add_examples(app: typer.Typer, *words: str) -> None:
+    """Add the example to the help of each command of `app`, which is called by `words`."""
+    for command in app.registered_commands:
+        name = command.name or (command.callback.__name__.replace("_", "-") if command.callback is not None else "")
+        if (example := EXAMPLES.get(" ".join([*words, name]))) is not None:
+            # Lines below a \b keep their breaks.
+            command.epilog = f"\b\nExample:\n  {example}"
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            add_examples(group.typer_instance, *words, *([group.name] if isinstance(group.name, str) else []))
+
+
+_is_step = ContextVar("_is_step", default=False)
+
+
+@contextmanager
+def step() -> Iterator[None]:
+    """Run commands as steps of another one, which prints the next command itself."""
+    token = _is_step.set(True)
+    try:
+        yield
+    finally:
+        _is_step.reset(token)
+
+
+def say_next(words: str, why: str) -> None:
+    """Print the next command to run to stderr, and why."""
+    if not _is_step.get():
+        say(f"next: {words}  ({why})")

@@ -15,12 +15,11 @@ import typer
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import check_name, check_output, is_stream
-from dialeval_plugin.core.options import option_kinds
-from dialeval_plugin.core.registry import load_scorer, scorer_factory
+from dialeval_plugin.core.registry import load_scorer, option_kinds, scorer_factory
 from dialeval_plugin.terminal import printable, say
 
 from . import options as shared
-from .examples import say_next
+from .options import say_next
 
 if TYPE_CHECKING:
     from dialeval_plugin.llm.answers import CachedLanguageModel

@@ -9,8 +9,7 @@ from typing import Any, TypeAlias, cast
 
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import check_names, option_kinds
-from dialeval_plugin.core.registry import load_scorer, scorer_factory
+from dialeval_plugin.core.registry import check_names, load_scorer, option_kinds, scorer_factory
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.llm.answers import AnswerCache, CachedLanguageModel, DryRunLanguageModel, open_default
 from dialeval_plugin.llm.language_model import LanguageModel

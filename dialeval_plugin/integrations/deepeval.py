@@ -9,7 +9,7 @@ from deepeval.metrics import BaseConversationalMetric
 from deepeval.test_case import ConversationalTestCase
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import check_value
+from dialeval_plugin.core.registry import check_value
 
 from .evaluation import Evaluator
 

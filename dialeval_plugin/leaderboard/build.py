@@ -30,8 +30,15 @@ from dialeval_plugin.corpora.registry import describe_set
 from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import BOUNDS, COUNTS
 from dialeval_plugin.hosts.lm_eval.tasks.documents import SCORER_MODEL
 from dialeval_plugin.models.compact import DELTA_FILE, SCALES
-from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED, model_identity, pretrained_names, resolve
-from dialeval_plugin.models.manifest import Licence, licence_of
+from dialeval_plugin.models.folders import (
+    PACKAGED_ENCODER,
+    PRETRAINED,
+    Licence,
+    licence_of,
+    model_identity,
+    pretrained_names,
+    resolve,
+)
 from dialeval_plugin.reports.scorer_cards import ScorerCard, scorer_card
 from dialeval_plugin.terminal import for_markdown
 

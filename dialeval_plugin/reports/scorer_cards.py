@@ -18,8 +18,16 @@ from typing import Any
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import DialevalError
 from dialeval_plugin.core.files import read_json
-from dialeval_plugin.core.options import ModelOptions, bounds_of, choices_of, in_words, option_kinds
-from dialeval_plugin.core.registry import declaration, scorer_factory, scorer_names
+from dialeval_plugin.core.registry import (
+    ModelOptions,
+    bounds_of,
+    choices_of,
+    declaration,
+    in_words,
+    option_kinds,
+    scorer_factory,
+    scorer_names,
+)
 from dialeval_plugin.core.resources import DISTRIBUTIONS, pretrained_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Orientation

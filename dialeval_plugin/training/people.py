@@ -17,7 +17,7 @@ from dialeval_plugin.core.scope import STATISTICS, Scope
 from dialeval_plugin.core.scorer import Scorer, percentile_settings
 from dialeval_plugin.core.scores import IN_SCOPE
 from dialeval_plugin.core.signature import PERCENTILES_FILE, SCOPE_FILE
-from dialeval_plugin.models.manifest import changing
+from dialeval_plugin.models.folders import changing
 
 N_ITEMS = 4000
 """Number of scored items, with which the standard error of a percentile is below one."""

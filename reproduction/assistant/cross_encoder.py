@@ -30,10 +30,9 @@ from dialeval_plugin.methods.assistant.cross_encoder import FOLDER, SETTINGS_FIL
 from dialeval_plugin.methods.assistant.judging import AssistantInput, read_answer
 from dialeval_plugin.methods.assistant.spoiling import spoiled
 from dialeval_plugin.models import encoders
-from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED
-from dialeval_plugin.models.manifest import write_manifest
+from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED, write_manifest
 from dialeval_plugin.models.runtimes.runtime import RuntimeChoice
-from dialeval_plugin.models.tokenisation import JsonTokenizer
+from dialeval_plugin.models.texts import JsonTokenizer
 from reproduction.assistant.data import oasst_pairs, pandalm_pairs
 from reproduction.assistant.leaks import leave_out_reported
 from reproduction.assistant.sources import answers, as_examples, preferences, reported_answers, scale_answers

@@ -22,9 +22,9 @@ from dialeval_plugin.core.dialogue import Example, is_blank, mean_rating, visibl
 from dialeval_plugin.core.files import read_json
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dbdc
+from dialeval_plugin.methods.general.judging import ACCEPTANCE, NOVELTY, NOVELTY_WEIGHT, novelty
 from dialeval_plugin.methods.general.mixing import Mixing
 from dialeval_plugin.methods.general.model import TrainedGeneral
-from dialeval_plugin.methods.general.qualities import ACCEPTANCE, NOVELTY, NOVELTY_WEIGHT, novelty
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.methods.general.training import RELEVANCE_WEIGHT
 from dialeval_plugin.reports.tables import Table, TableRow, named_column

@@ -18,9 +18,9 @@ from scipy.special import expit
 from dialeval_plugin.conversations.messages import judged_turns
 from dialeval_plugin.core.dialogue import Dialogue, Example, mean_rating, visible_texts
 from dialeval_plugin.corpora.readers import convai
+from dialeval_plugin.methods.general.judging import ACCEPTANCE, NOVELTY, novelty
 from dialeval_plugin.methods.general.mixing import weighted_sum
 from dialeval_plugin.methods.general.model import TrainedGeneral
-from dialeval_plugin.methods.general.qualities import ACCEPTANCE, NOVELTY, novelty
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.reports.tables import Table
 from dialeval_plugin.statistics.correlation import correlate

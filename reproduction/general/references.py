@@ -26,7 +26,7 @@ from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dailydialog_pp, dstc10
 from dialeval_plugin.corpora.readers.dailydialog_pp import QUALITY, ResponseSet
 from dialeval_plugin.corpora.registry import read_reported
-from dialeval_plugin.methods.general.qualities import REFERENCE_SIMILARITY, REFERENCE_WEIGHT, reference_log_odds
+from dialeval_plugin.methods.general.judging import REFERENCE_SIMILARITY, REFERENCE_WEIGHT, reference_log_odds
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from dialeval_plugin.statistics.correlation import correlate

@@ -32,8 +32,7 @@ from dialeval_plugin.corpora.registry import read_dialogues
 from dialeval_plugin.methods.assistant.training import WITHOUT_LIMIT
 from dialeval_plugin.methods.breakdown.calibration import CALIBRATION_FILE, Calibration, weights_hash
 from dialeval_plugin.models.compact import DELTA_FILE
-from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED
-from dialeval_plugin.models.manifest import write_manifest
+from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED, write_manifest
 from dialeval_plugin.pretrained.catalogue import open_scorer, settings_file, write_golden
 from dialeval_plugin.training.people import sampled_responses, write_percentiles, write_scope
 from reproduction.assistant.sources import SCALE, SCOPE, scale_answers, scope_answers

@@ -23,10 +23,9 @@ from dialeval_plugin.methods.assistant import model as assistant_model
 from dialeval_plugin.methods.general import model as general_model
 from dialeval_plugin.methods.slide import model as slide_model
 from dialeval_plugin.models.folders import PRETRAINED
-from dialeval_plugin.models.runtimes.exported import ENCODER
 from dialeval_plugin.models.runtimes.exporting import HeadFunction, Traced, Vectors
 from dialeval_plugin.models.runtimes.opening import GRAPHS, SUFFIXES, TRANSPOSED, WEIGHTS_FILE
-from dialeval_plugin.models.runtimes.runtime import RuntimeChoice
+from dialeval_plugin.models.runtimes.runtime import ENCODER, RuntimeChoice
 from dialeval_plugin.models.runtimes.torch_runtime import Head
 
 _LOADERS = {

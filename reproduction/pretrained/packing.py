@@ -24,8 +24,7 @@ from dialeval_plugin.models.compact import (
     largest_number,
     original_hash,
 )
-from dialeval_plugin.models.folders import SETTINGS_FILES, resolve
-from dialeval_plugin.models.manifest import write_manifest
+from dialeval_plugin.models.folders import SETTINGS_FILES, resolve, write_manifest
 
 _CLIPPED = [share / 20 for share in range(10, 21)]
 """Scales to choose from, as shares of the one at which a row's largest weight is the largest number."""

@@ -14,8 +14,8 @@ import click
 import pytest
 import typer
 
-from dialeval_plugin.cli.examples import EXAMPLES
 from dialeval_plugin.cli.main import app
+from dialeval_plugin.cli.options import EXAMPLES
 from dialeval_plugin.version import __version__
 from tests import smoke
 from tests.cli.running import run

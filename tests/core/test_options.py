@@ -16,7 +16,7 @@ import pytest
 from annotated_types import Gt, Interval
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import (
+from dialeval_plugin.core.registry import (
     Positive,
     Share,
     check_choice,

@@ -21,8 +21,7 @@ from typer.testing import CliRunner
 from dialeval_plugin.cli.main import app
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn, mean_rating
 from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.core.options import option_kinds
-from dialeval_plugin.core.registry import load_scorer, scorer_factory, scorer_names
+from dialeval_plugin.core.registry import load_scorer, option_kinds, scorer_factory, scorer_names
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores

@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
-from dialeval_plugin.core.options import option_kinds
-from dialeval_plugin.core.registry import load_scorer, scorer_factory, scorer_names
+from dialeval_plugin.core.registry import load_scorer, option_kinds, scorer_factory, scorer_names
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import BLANK_RESPONSE, NO_TURN, TOO_FEW_TURNS, Reason, Unscored
 from dialeval_plugin.corpora import mini
@@ -26,7 +25,7 @@ from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.proxy_indicators.tasks import TASKS
 from dialeval_plugin.methods.reconstruction import scorer as reconstruction
-from dialeval_plugin.models import tensors
+from dialeval_plugin.models import encoders
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel, overlap_answer, overlap_log_probability
 from tests.refusals import refusal
 from tests.tiny.breakdown import TinyModels
@@ -213,7 +212,7 @@ def test_a_score_depends_on_its_item_alone(name: str, make: Callable[[str], Scor
     backwards = scorer.score([*items[::-1], *copies])
     alone = [scorer.score([item]) for item in items[:4]]
     # One text a forward pass, and two items a window.
-    monkeypatch.setattr(tensors, "CPU_TOKENS", 1)
+    monkeypatch.setattr(encoders, "CPU_TOKENS", 1)
     monkeypatch.setattr(reconstruction, "TOKENS_PER_BATCH", 1)
     monkeypatch.setattr(general, "DIALOGUES_AT_ONCE", 1)
     monkeypatch.setattr(type(scorer), "window", 2)

@@ -15,8 +15,7 @@ from dialeval_plugin import load_metric, load_scorer
 from dialeval_plugin.core.files import read_json
 from dialeval_plugin.core.scorer import run_signature
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
-from dialeval_plugin.models.folders import PRETRAINED, pretrained_names, resolve
-from dialeval_plugin.models.manifest import chosen, is_commercial, licence_of
+from dialeval_plugin.models.folders import PRETRAINED, chosen, is_commercial, licence_of, pretrained_names, resolve
 from tests import forked
 from tests.cli.running import environment, run
 from tests.refusals import refused

@@ -16,8 +16,18 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.files import read_json, to_json, write_text
 from dialeval_plugin.core.signature import MANIFEST_FILE, content_hash, file_hash
-from dialeval_plugin.models.folders import PRETRAINED, check_weights, model_identity, pretrained_names
-from dialeval_plugin.models.manifest import RECORDED, check_files, listed, of_model, recorded, write_manifest
+from dialeval_plugin.models.folders import (
+    PRETRAINED,
+    RECORDED,
+    check_files,
+    check_weights,
+    listed,
+    model_identity,
+    of_model,
+    pretrained_names,
+    recorded,
+    write_manifest,
+)
 from dialeval_plugin.pretrained.catalogue import export, golden_items, pull, settings_file, verify, write_golden
 from dialeval_plugin.training.people import write_percentiles
 from tests.cli.running import names, run, run_installed

@@ -19,8 +19,8 @@ from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.models.compact import encoder_weights
 from dialeval_plugin.models.encoders import load_encoder, load_trained_encoder, transformer_of
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED, resolve
-from dialeval_plugin.models.runtimes.exported import HeadFile
 from dialeval_plugin.models.runtimes.opening import open_packaged
+from dialeval_plugin.models.runtimes.runtime import HeadFile
 from tests.cli.running import environment
 from tests.refusals import refused
 

@@ -19,8 +19,8 @@ from dialeval_plugin.models.causal import (
     pair_windows,
     share_beginnings,
 )
-from dialeval_plugin.models.tensors import padded_tensors
-from dialeval_plugin.models.tokenisation import length_batches
+from dialeval_plugin.models.encoders import padded_tensors
+from dialeval_plugin.models.texts import length_batches
 
 ROOM = 12
 LENGTHS = st.lists(st.integers(1, ROOM - 1), min_size=2, max_size=30)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.methods.general.judging import GeneralConfig
 from dialeval_plugin.methods.general.scorer import GeneralScorer
-from dialeval_plugin.models.context_texts import ResponseParts, ResponseWindows, TextEncoder
 from dialeval_plugin.models.encoders import load_encoder
 from dialeval_plugin.models.folders import PACKAGED_ENCODER
+from dialeval_plugin.models.texts import ResponseParts, ResponseWindows, TextEncoder
 from tests.refusals import refused
 from tests.tiny.models import write_tiny_general
 

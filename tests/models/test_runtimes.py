@@ -23,12 +23,17 @@ from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLo
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.models.folders import PRETRAINED
-from dialeval_plugin.models.manifest import write_manifest
-from dialeval_plugin.models.runtimes import exported
-from dialeval_plugin.models.runtimes.exported import instructions
+from dialeval_plugin.models.folders import PRETRAINED, write_manifest
 from dialeval_plugin.models.runtimes.opening import open_runtime
-from dialeval_plugin.models.runtimes.runtime import RuntimeChoice, VectorCache
+from dialeval_plugin.models.runtimes.runtime import (
+    EXPORTS_VARIABLE,
+    RuntimeChoice,
+    VectorCache,
+    cached_export,
+    import_openvino,
+    instructions,
+    is_current,
+)
 from dialeval_plugin.pretrained.catalogue import export, open_scorer
 from tests import forked
 from tests.cli.running import DIALEVAL, environment, names, write_rows
@@ -101,7 +106,7 @@ HAS_BFLOAT16 = torch.ops.mkldnn._is_mkldnn_bf16_supported()
 def test_bfloat16_is_refused_where_it_would_be_emulated_or_left_out(
     backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(exported.EXPORTS_VARIABLE, str(tmp_path / "exports"))
+    monkeypatch.setenv(EXPORTS_VARIABLE, str(tmp_path / "exports"))
     assert refusal(values, "general", backend=backend, dtype="bfloat16", device="cpu") == (
         "dtype='bfloat16': this processor has no such instructions. Leave it out."
     )
@@ -139,7 +144,7 @@ def test_people_s_percentiles_are_those_of_torch_where_the_scores_are() -> None:
 
 def test_auto_takes_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     found, hidden = importlib.util.find_spec, {"openvino"}
-    monkeypatch.setattr(exported.importlib.util, "find_spec", lambda name: None if name in hidden else found(name))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in hidden else found(name))
     assert load_scorer("general", backend="auto").signature_fields()["backend"] == "onnx"
     hidden.add("onnxruntime")
     assert "backend" not in load_scorer("general", backend="auto").signature_fields()
@@ -235,21 +240,21 @@ def test_two_processes_that_need_one_export_make_it_once_and_both_score(tmp_path
 def test_an_export_in_the_cache_of_an_earlier_release_is_made_anew(
     tmp_path: Path, tiny_general: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(exported.EXPORTS_VARIABLE, str(tmp_path / "exports"))
-    cached = exported.cached_export(tiny_general, "onnx")
+    monkeypatch.setenv(EXPORTS_VARIABLE, str(tmp_path / "exports"))
+    cached = cached_export(tiny_general, "onnx")
     cached.mkdir(parents=True)
     (cached / "export.json").write_text('{"format_version": 1, "backend": "onnx"}')
     (cached / "old.onnx").write_text("old")
     values("general", model=str(tiny_general), backend="onnx", examples=[LONG])
     assert "old.onnx" not in names(cached)
-    assert exported.is_current(cached)
+    assert is_current(cached)
 
 
 def test_models_of_one_name_have_exports_of_their_own(tmp_path: Path, tiny_general: Path) -> None:
     other = shutil.copytree(tiny_general, tmp_path / tiny_general.name)
-    assert exported.cached_export(other, "onnx") == exported.cached_export(tiny_general, "onnx")
+    assert cached_export(other, "onnx") == cached_export(tiny_general, "onnx")
     (other / "config.json").write_text("{}")
-    assert exported.cached_export(other, "onnx") != exported.cached_export(tiny_general, "onnx")
+    assert cached_export(other, "onnx") != cached_export(tiny_general, "onnx")
 
 
 @pytest.mark.parametrize("choice", [RuntimeChoice("auto", device="cuda"), RuntimeChoice("auto", dtype="bfloat16")])
@@ -262,7 +267,7 @@ def test_auto_is_torch_where_another_device_or_precision_is_asked_for(choice: Ru
 def test_openvino_multiplies_in_32_bits_unless_asked_and_int8_names_the_instructions(
     tmp_path: Path, tiny_general: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    openvino = exported.import_openvino()
+    openvino = import_openvino()
     compile_model, given = openvino.Core.compile_model, []
 
     def compiled(core: Any, model: Any, device: str, settings: dict[str, Any]) -> Any:

@@ -12,7 +12,7 @@ from transformers import AutoTokenizer
 
 from dialeval_plugin.models.encoders import load_encoder
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED
-from dialeval_plugin.models.tokenisation import JsonTokenizer, text_ids
+from dialeval_plugin.models.texts import JsonTokenizer, text_ids
 
 PIECES = (
     *("", "Hello,", "don't", "[SEP]", "[CLS]x", "\u00a0", "\x1c", "\n\t", "\u200b", "\ufffd", "a" * 101, "##s"),

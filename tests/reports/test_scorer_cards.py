@@ -15,8 +15,7 @@ import pytest
 from dialeval_plugin.core import registry, resources
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.files import read_json, to_json, write_text
-from dialeval_plugin.core.options import checked_init, option_kinds
-from dialeval_plugin.core.registry import load_scorer, register_scorer, scorer_factory, scorer_names
+from dialeval_plugin.core.registry import checked_init, load_scorer, option_kinds, register_scorer, scorer_factory, scorer_names
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Row
 from dialeval_plugin.methods.baselines.controls import RandomScore

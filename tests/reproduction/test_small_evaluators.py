@@ -14,7 +14,7 @@ from dialeval_plugin.core.files import read_json, to_json, write_text
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.verdicts import read_collection
-from dialeval_plugin.models.manifest import write_manifest
+from dialeval_plugin.models.folders import write_manifest
 from dialeval_plugin.reports.tables import Table
 from dialeval_plugin.statistics.estimates import ValueInterval
 from reproduction.fusion.judged import judged

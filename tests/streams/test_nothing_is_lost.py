@@ -19,8 +19,7 @@ from typer.testing import Result
 from dialeval_plugin.conversations.record import ReadingOptions
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import NothingToScore
-from dialeval_plugin.core.files import read_json, remove_half_written, write_text
-from dialeval_plugin.core.locks import lock_file
+from dialeval_plugin.core.files import lock_file, read_json, remove_half_written, write_text
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import meta_file
@@ -29,8 +28,7 @@ from dialeval_plugin.corpora.scored_input import Shard, Source
 from dialeval_plugin.corpora.verdicts import ItemKey
 from dialeval_plugin.llm.language_model import Question
 from dialeval_plugin.methods.judging.replay import Recorder, ReplayedJudge
-from dialeval_plugin.models.folders import PRETRAINED
-from dialeval_plugin.models.manifest import write_manifest
+from dialeval_plugin.models.folders import PRETRAINED, write_manifest
 from dialeval_plugin.streams import run
 from dialeval_plugin.streams.launch import ShardedRun, launch, score_own_shard
 from dialeval_plugin.streams.output import merge, read_rows

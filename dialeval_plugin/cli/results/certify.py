@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from dialeval_plugin.cli import options as shared
-from dialeval_plugin.cli.examples import say_next
+from dialeval_plugin.cli.options import say_next
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json, write_text
 

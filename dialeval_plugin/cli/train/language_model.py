@@ -131,7 +131,7 @@ def _responses(path: Path, inside: str) -> list[Sequence[str]]:
     from dialeval_plugin.corpora.readers import dbdc
     from dialeval_plugin.corpora.registry import read_dialogues
     from dialeval_plugin.methods.breakdown.calibration import responses_of
-    from dialeval_plugin.models.context_texts import turns_to_read, unread
+    from dialeval_plugin.models.texts import turns_to_read, unread
 
     if path.suffix != ".zip" and not path.is_dir():
         return responses_of(map(turns_to_read, read_dialogues(path)))

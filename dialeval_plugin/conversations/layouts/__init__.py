@@ -15,7 +15,7 @@ from dialeval_plugin.conversations.messages import ASSISTANT, USER, at, is_messa
 from dialeval_plugin.conversations.order import current_of
 from dialeval_plugin.core.errors import InputError, unknown_name
 
-from . import agents, datasets, evals, exports, messengers, platforms, traces
+from . import datasets, exports, messengers, traces
 from .layout import (
     ANSWERS,
     AS_IT_SHOULD_BE,
@@ -134,11 +134,8 @@ _OF_ANSWERS = {name for names in _EXCHANGES for name in names} | {*ANSWERS, "que
 LAYOUTS: list[Layout] = [
     *messengers.LAYOUTS,
     *exports.LAYOUTS,
-    *platforms.LAYOUTS,
-    *evals.LAYOUTS,
     *datasets.LAYOUTS,
     *traces.LAYOUTS,
-    *agents.LAYOUTS,
     Layout("exchange", "a request with its answer, as traces and logs of APIs have it",
            lambda value: "context" not in value and _exchange_names(value) is not None, _read_exchange),
     Layout("pairs", "turns that are lists of a question and its answer, as of Gradio",

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from dialeval_plugin.core.dialogue import Dialogue, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
-from dialeval_plugin.core.options import check_choice
+from dialeval_plugin.core.registry import check_choice
 from dialeval_plugin.corpora.corpus import Corpus
 from dialeval_plugin.corpora.rows import id_field, objects_field, read_array, require, text_field, unique_ids, visible_turns
 

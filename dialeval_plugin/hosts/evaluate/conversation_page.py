@@ -24,7 +24,7 @@ from dialeval_plugin.core.percentiles import PERCENTILE
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import NO_WEAKNESS, Scorer
 from dialeval_plugin.core.scores import Scores
-from dialeval_plugin.methods.general.qualities import ACCEPTANCE, NOVELTY
+from dialeval_plugin.methods.general.judging import ACCEPTANCE, NOVELTY
 
 if TYPE_CHECKING:
     import gradio

@@ -23,8 +23,8 @@ from pydantic import Json
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError, unknown_name
 from dialeval_plugin.core.files import checked, parse_json
-from dialeval_plugin.core.options import Positive, make_options
 from dialeval_plugin.core.redaction import redacted, without_secrets
+from dialeval_plugin.core.registry import Positive, make_options
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import content_hash, file_hash, text_hash
 from dialeval_plugin.hosts.registration import register_models, replaced
@@ -329,7 +329,7 @@ def load_language_model(
         batch_size = LOCAL_BATCH_SIZE
     if is_local := versions.is_a(kind, "HFLM"):
         # Served models work without torch.
-        from dialeval_plugin.models.tensors import check_device
+        from dialeval_plugin.models.encoders import check_device
 
         check_device(arguments.get("device", device))
     if device is None and "device" not in arguments:

@@ -21,9 +21,8 @@ from lm_eval.api.model import LM
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import retyped
 from dialeval_plugin.core.percentiles import PERCENTILE
-from dialeval_plugin.core.registry import scorer_factory
+from dialeval_plugin.core.registry import retyped, scorer_factory
 from dialeval_plugin.core.scorer import Scorer, score_key
 from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.core.signature import text_hash

@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from dialeval_plugin.core.errors import MissingPrerequisite, did_you_mean
-from dialeval_plugin.core.options import check_names
 from dialeval_plugin.core.redaction import without_secrets
+from dialeval_plugin.core.registry import check_names
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.hosts.registration import replaced
 from dialeval_plugin.version import __version__

@@ -17,10 +17,9 @@ from typing_extensions import TypedDict
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.files import checked_model_file
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.models.context_texts import numbered
 from dialeval_plugin.models.runtimes.opening import open_runtime
 from dialeval_plugin.models.runtimes.runtime import Runtime, RuntimeChoice
-from dialeval_plugin.models.tokenisation import text_ids
+from dialeval_plugin.models.texts import numbered, text_ids
 
 from .judging import AssistantInput
 from .rules import lacks_only_full_stop

@@ -20,9 +20,9 @@ from typing_extensions import TypedDict
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Turn, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.models.context_texts import ResponseWindows, TextEncoder, numbered
 from dialeval_plugin.models.folders import ModelFolder
 from dialeval_plugin.models.runtimes.runtime import Runtime, VectorArray, VectorCache, unit
+from dialeval_plugin.models.texts import ResponseWindows, TextEncoder, numbered
 
 from .rules import ONLY_FULL_STOP, RULE_FEATURES, rule_features
 

@@ -13,17 +13,16 @@ from scipy.special import expit
 from dialeval_plugin.conversations.messages import judged_turns
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Dialogue, Item, Level, Turn, is_blank
-from dialeval_plugin.core.options import ModelOptions, with_options
+from dialeval_plugin.core.registry import ModelOptions, with_options
 from dialeval_plugin.core.scope import Scope
 from dialeval_plugin.core.scorer import NO_WEAKNESS, Scorer, read_percentiles
 from dialeval_plugin.core.scores import Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.models.context_texts import longest_response, unread
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
-from dialeval_plugin.models.runtimes.exported import HeadFile
 from dialeval_plugin.models.runtimes.opening import open_runtime
-from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision, RuntimeChoice
+from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, HeadFile, Precision, RuntimeChoice
+from dialeval_plugin.models.texts import longest_response, unread
 
 from . import judging
 from .cross_encoder import CrossEncoder, folder_in

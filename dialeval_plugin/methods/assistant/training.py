@@ -28,9 +28,9 @@ from dialeval_plugin.core.files import checked, read_json_lines
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.corpora.identity import opening_key
 from dialeval_plugin.models import encoders
-from dialeval_plugin.models.context_texts import TextEncoder, numbered
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.models.logistic import logistic_regression
+from dialeval_plugin.models.texts import TextEncoder, numbered
 from dialeval_plugin.training.loop import TrainingLoop, fit_in_main_process, take_steps
 from dialeval_plugin.training.run import (
     TrainingOptions,

@@ -14,8 +14,7 @@ from typing_extensions import TypedDict
 from dialeval_plugin.conversations.messages import assistant
 from dialeval_plugin.core.dialogue import Example, Item, Level, context_turns, is_blank
 from dialeval_plugin.core.files import checked_model_file
-from dialeval_plugin.core.options import with_options
-from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.core.registry import load_scorer, with_options
 from dialeval_plugin.core.scorer import Scorer, score_rows
 from dialeval_plugin.core.scores import Row, Unscored
 from dialeval_plugin.core.signature import text_hash

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 from dialeval_plugin.core.dialogue import Example, Item, is_blank, visible_texts
-from dialeval_plugin.core.options import Positive, checked_init
+from dialeval_plugin.core.registry import Positive, checked_init
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scores import NO_TURN, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.causal import MaxTokens
-from dialeval_plugin.models.tokenisation import length_batches
+from dialeval_plugin.models.texts import length_batches
 
 from .references import NO_REFERENCE
 from .seq2seq import Seq2SeqScorer

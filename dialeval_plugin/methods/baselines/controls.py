@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import ClassVar, cast
 
 from dialeval_plugin.core.dialogue import Example, Item
-from dialeval_plugin.core.options import checked_init
+from dialeval_plugin.core.registry import checked_init
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Row
 from dialeval_plugin.core.signature import SignatureValue

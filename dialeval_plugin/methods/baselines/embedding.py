@@ -15,7 +15,7 @@ import numpy.typing as npt
 from nltk.tokenize import wordpunct_tokenize
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import checked_init
+from dialeval_plugin.core.registry import checked_init
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, content_hash

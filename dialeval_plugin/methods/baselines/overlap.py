@@ -15,7 +15,7 @@ from rouge_score.tokenizers import DefaultTokenizer
 from sacrebleu.metrics import BLEU, CHRF
 
 from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.core.options import checked_init
+from dialeval_plugin.core.registry import checked_init
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue

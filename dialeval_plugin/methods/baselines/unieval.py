@@ -10,12 +10,12 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias, cast
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 
 from dialeval_plugin.core.dialogue import Example, Item, is_blank, visible_texts
-from dialeval_plugin.core.options import Positive, checked_init
+from dialeval_plugin.core.registry import Positive, checked_init
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scores import NO_TURN, Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.causal import MaxTokens
-from dialeval_plugin.models.tokenisation import length_batches
+from dialeval_plugin.models.texts import length_batches
 
 from .seq2seq import Ids, Seq2SeqScorer
 

@@ -10,16 +10,16 @@ from typing import ClassVar, Literal, TypeAlias, cast
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError, ModelLoadError
-from dialeval_plugin.core.options import ModelOptions, Share, check_choice, check_value, with_options
+from dialeval_plugin.core.registry import ModelOptions, Share, check_choice, check_value, with_options
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scope import Scope
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Orientation, Row, Unscored, finite_or_unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.causal import Context, MaxTokens, check_causal, window
-from dialeval_plugin.models.context_texts import turns_to_read, unread
+from dialeval_plugin.models.encoders import OpenedModel, open_model
 from dialeval_plugin.models.folders import model_identity
-from dialeval_plugin.models.language_models import OpenedModel, open_model
+from dialeval_plugin.models.texts import turns_to_read, unread
 
 from .calibration import CALIBRATION_FILE, Calibration, ScoreRange, learn_range, weights_hash
 from .detectors import (

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
-from dialeval_plugin.core.options import Positive, check_fields
+from dialeval_plugin.core.registry import Positive, check_fields
 
 CausalVariant: TypeAlias = Literal["causalscore", "unconditional", "conditional", "max_ci", "preceding_2"]
 Pairs: TypeAlias = Literal["ordered", "unordered"]

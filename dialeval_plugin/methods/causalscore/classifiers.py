@@ -18,15 +18,13 @@ from scipy.special import expit
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import ModelLoadError
-from dialeval_plugin.core.options import check_value
-from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.core.registry import check_value, load_scorer
 from dialeval_plugin.core.signature import RUNTIME_FIELDS, SignatureValue
 from dialeval_plugin.models.compact import base_of, whole
-from dialeval_plugin.models.context_texts import EmbeddedTurns, TurnEmbedder, numbered
 from dialeval_plugin.models.folders import check_complete, check_weights, opening, without_warnings
 from dialeval_plugin.models.logistic import logistic_regression
 from dialeval_plugin.models.runtimes.runtime import ON_TORCH, RuntimeChoice
-from dialeval_plugin.models.tokenisation import check_fast, length_batches, text_ids
+from dialeval_plugin.models.texts import EmbeddedTurns, TurnEmbedder, check_fast, length_batches, numbered, text_ids
 
 if TYPE_CHECKING:
     # Both are imported where they are needed: scoring by vectors needs neither torch nor the datasets, pandas and scikit-learn
@@ -165,7 +163,7 @@ class IndependenceClassifier:
         """Return the results for rows of `indices` into `texts`, (rows, 2 or 3); each distinct row is read once."""
         import torch
 
-        from dialeval_plugin.models.tensors import tokens_at_once
+        from dialeval_plugin.models.encoders import tokens_at_once
 
         if not len(indices):
             return Probabilities(np.empty(0), np.empty(0, dtype=np.bool_))
@@ -183,7 +181,7 @@ class IndependenceClassifier:
 
     def logits(self, ids: Sequence[list[int]]) -> Tensor:
         """Return the model's logits for token ids, of shape (len(ids), 2)."""
-        from dialeval_plugin.models.tensors import padded_tensors
+        from dialeval_plugin.models.encoders import padded_tensors
 
         input_ids, mask = padded_tensors(ids, self.texts.tokenizer.pad_token_id, self.encoder.device)
         features = {"input_ids": input_ids, "attention_mask": mask}
@@ -212,7 +210,7 @@ def new_classifier(backbone: Path, *, device: str | None = None) -> CrossEncoder
 def _open(folder: Path, device: str | None, *, is_trained: bool) -> CrossEncoder:
     from sentence_transformers import CrossEncoder
 
-    from dialeval_plugin.models.tensors import check_device, check_vocabulary, own_gpu
+    from dialeval_plugin.models.encoders import check_device, check_vocabulary, own_gpu
 
     stored = check_weights(folder)
     check_device(device)

@@ -11,7 +11,7 @@ import numpy as np
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import ModelOptions, with_options
+from dialeval_plugin.core.registry import ModelOptions, with_options
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scope import Scope
 from dialeval_plugin.core.scorer import Scorer, read_percentiles

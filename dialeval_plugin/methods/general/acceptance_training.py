@@ -27,15 +27,14 @@ from dialeval_plugin.conversations.messages import ASSISTANT, USER
 from dialeval_plugin.conversations.record import Conversation
 from dialeval_plugin.core.dialogue import Item, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.locks import sole_process
+from dialeval_plugin.core.files import sole_process
 from dialeval_plugin.core.signature import EXPORTS, METADATA_FILES
 from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, opening_key
 from dialeval_plugin.corpora.scored_input import Source
-from dialeval_plugin.models.manifest import unfinished, write_manifest
+from dialeval_plugin.models.folders import unfinished, write_manifest
 from dialeval_plugin.models.runtimes.runtime import VectorArray, unit
 
-from .judging import GENERAL_FOLDER
-from .qualities import Acceptance
+from .judging import GENERAL_FOLDER, Acceptance
 from .scorer import GeneralScorer
 
 logger = logging.getLogger(__name__)

@@ -14,12 +14,11 @@ from torch.nn import functional
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.models import encoders
-from dialeval_plugin.models.context_texts import MAX_RESPONSE_WINDOWS, TextEncoder
+from dialeval_plugin.models.encoders import LexicalFeatures, load_weights, save_weights
 from dialeval_plugin.models.folders import resolve
-from dialeval_plugin.models.lexical import FEATURES
 from dialeval_plugin.models.runtimes.runtime import Precision, RuntimeChoice
 from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
-from dialeval_plugin.models.tensors import LexicalFeatures, load_weights, save_weights
+from dialeval_plugin.models.texts import FEATURES, MAX_RESPONSE_WINDOWS, TextEncoder
 
 from . import judging
 from .mixing import CoherenceWeights, Mixing

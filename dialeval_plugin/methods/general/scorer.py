@@ -17,22 +17,20 @@ from dialeval_plugin.conversations.messages import judged_turns
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, is_blank, visible_texts
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.locks import one_at_a_time
-from dialeval_plugin.core.options import ModelOptions, with_options
+from dialeval_plugin.core.files import one_at_a_time
+from dialeval_plugin.core.registry import ModelOptions, with_options
 from dialeval_plugin.core.scope import Scope
 from dialeval_plugin.core.scorer import NO_WEAKNESS, Scorer, read_percentiles
 from dialeval_plugin.core.scores import Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, text_hash
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.models.context_texts import MAX_TURN_PARTS, EmbeddedTurns, longest_response, unread
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
-from dialeval_plugin.models.runtimes.exported import HeadFile
 from dialeval_plugin.models.runtimes.opening import open_runtime
-from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision, RuntimeChoice, VectorArray
+from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, HeadFile, Precision, RuntimeChoice, VectorArray
+from dialeval_plugin.models.texts import MAX_TURN_PARTS, EmbeddedTurns, longest_response, unread
 
 from . import judging
-from .mixing import CoherenceWeights, Mixing, RatedMixing, rated_log_odds, response_hash
-from .qualities import (
+from .judging import (
     ACCEPTANCE,
     NOVELTY,
     NOVELTY_WEIGHT,
@@ -42,6 +40,7 @@ from .qualities import (
     nearest_similarity,
     reference_log_odds,
 )
+from .mixing import CoherenceWeights, Mixing, RatedMixing, rated_log_odds, response_hash
 from .signals import QUALITIES
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ INSULTS: tuple[str, ...] = tuple(_REPLIES["insulting"])
 """Insults to the last speaker; templates have a place for a rare word of the last turn."""
 
 RARE = 4.0
-"""Lowest inverse document frequency of a rare word: fewer than one in 55 utterances have it, as in `lexical.RARE`."""
+"""Lowest inverse document frequency of a rare word: fewer than one in 55 utterances have it, as in `texts.RARE`."""
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 _N_GENERIC = 200

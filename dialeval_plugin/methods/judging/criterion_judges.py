@@ -24,7 +24,7 @@ from annotated_types import Gt
 
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import Positive, checked_init, wrong_value
+from dialeval_plugin.core.registry import Positive, checked_init, wrong_value
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn, context_turns
 from dialeval_plugin.core.errors import InputError, did_you_mean
-from dialeval_plugin.core.options import Positive, checked_init, wrong_value
+from dialeval_plugin.core.registry import Positive, checked_init, wrong_value
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scores import Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, text_hash

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 from dialeval_plugin.core.dialogue import Example, Item, Turn
-from dialeval_plugin.core.options import checked_init
+from dialeval_plugin.core.registry import checked_init
 from dialeval_plugin.core.scores import Reason, Row, Unscored, share_of
 from dialeval_plugin.core.signature import SignatureValue, text_hash
 from dialeval_plugin.llm import language_model

@@ -15,7 +15,7 @@ from typing import ClassVar
 from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.files import parse_json, read_text, to_json, write_json_lines
-from dialeval_plugin.core.options import checked_init
+from dialeval_plugin.core.registry import checked_init
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Scores, Unscored, share_of
 from dialeval_plugin.core.signature import SignatureValue

@@ -17,7 +17,7 @@ from typing_extensions import NotRequired, TypedDict
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn, context_turns
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, parse_json, read_text
-from dialeval_plugin.core.options import checked_init, wrong_value
+from dialeval_plugin.core.registry import checked_init, wrong_value
 from dialeval_plugin.core.scores import Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.llm.language_model import (

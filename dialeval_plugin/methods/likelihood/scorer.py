@@ -12,16 +12,16 @@ import numpy as np
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import ModelOptions, check_choice, with_options
+from dialeval_plugin.core.registry import ModelOptions, check_choice, with_options
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scope import Scope
 from dialeval_plugin.core.scorer import Scorer, read_percentiles
 from dialeval_plugin.core.scores import BLANK_RESPONSE, TOO_FEW_TURNS, Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.causal import Context, Layout, MaxTokens
-from dialeval_plugin.models.context_texts import turns_to_read, unread
+from dialeval_plugin.models.encoders import Family, open_model
 from dialeval_plugin.models.folders import model_identity
-from dialeval_plugin.models.language_models import Family, open_model
+from dialeval_plugin.models.texts import turns_to_read, unread
 
 from .aggregation import DIALOGUE_REDUCTIONS, TURN_REDUCTIONS, dialogue_log_scores, is_product, reported
 from .default_model import LANGUAGE_MODEL

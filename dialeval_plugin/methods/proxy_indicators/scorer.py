@@ -12,7 +12,7 @@ import numpy as np
 
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import with_options
+from dialeval_plugin.core.registry import with_options
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored

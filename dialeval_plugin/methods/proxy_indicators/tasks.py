@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from dialeval_plugin.core.errors import InputError, unknown_name
-from dialeval_plugin.core.options import check_fields
+from dialeval_plugin.core.registry import check_fields
 
 Entailment: TypeAlias = Literal["entailment", "not_entailment"]
 Truncate: TypeAlias = Literal["right", "left"]

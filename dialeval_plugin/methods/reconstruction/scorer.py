@@ -12,14 +12,13 @@ from annotated_types import Ge
 
 from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import ModelOptions, with_options
+from dialeval_plugin.core.registry import ModelOptions, with_options
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Orientation, Row
 from dialeval_plugin.core.signature import SignatureValue, content_hash
-from dialeval_plugin.models.context_texts import turns_to_read, unread
 from dialeval_plugin.models.folders import DefaultModel, resolve
-from dialeval_plugin.models.tokenisation import length_batches
+from dialeval_plugin.models.texts import length_batches, turns_to_read, unread
 
 from .layers import LatentNoise
 from .model import TrainedReconstruction

@@ -15,7 +15,7 @@ import torch
 
 from dialeval_plugin.core.dialogue import Item, Turn, is_blank
 from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, opening_key, split_by_dialogue
-from dialeval_plugin.models.tokenisation import length_batches
+from dialeval_plugin.models.texts import length_batches
 from dialeval_plugin.training.checkpoints import HistoryRow
 from dialeval_plugin.training.loop import TrainingLoop, fit_in_main_process
 from dialeval_plugin.training.run import (

@@ -11,8 +11,7 @@ from annotated_types import Ge, Le
 
 from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.options import with_options
-from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.core.registry import load_scorer, with_options
 from dialeval_plugin.core.scorer import Scorer, score_rows
 from dialeval_plugin.core.scores import Row, Unscored
 from dialeval_plugin.methods.composed import ComposedScorer

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, TypeAlias, cast
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked
-from dialeval_plugin.core.options import with_options
+from dialeval_plugin.core.registry import with_options
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scorer import score_rows
 from dialeval_plugin.core.scores import Reason, Row, Unscored

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import check_choice, wrong_value
+from dialeval_plugin.core.registry import check_choice, wrong_value
 from dialeval_plugin.core.scores import Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 

@@ -15,10 +15,9 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
-from dialeval_plugin.models.context_texts import ResponseParts, TextEncoder, TextFormat
 from dialeval_plugin.models.folders import ModelFolder
-from dialeval_plugin.models.lexical import lexical_features
 from dialeval_plugin.models.runtimes.runtime import Runtime, VectorCache
+from dialeval_plugin.models.texts import ResponseParts, TextEncoder, TextFormat, lexical_features
 
 from .fusion import DistanceRange
 

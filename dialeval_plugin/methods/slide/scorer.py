@@ -12,20 +12,18 @@ from annotated_types import Ge, Le
 
 from dialeval_plugin.core.dialogue import Example, Item, Level
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.locks import one_at_a_time
-from dialeval_plugin.core.options import option_kinds, with_options
-from dialeval_plugin.core.registry import load_scorer, scorer_factory
+from dialeval_plugin.core.files import one_at_a_time
+from dialeval_plugin.core.registry import load_scorer, option_kinds, scorer_factory, with_options
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scope import Scope
 from dialeval_plugin.core.scorer import Scorer, read_percentiles, score_rows
 from dialeval_plugin.core.scores import Row, Unscored, share_of
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.models.context_texts import longest_response
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
-from dialeval_plugin.models.runtimes.exported import HeadFile
 from dialeval_plugin.models.runtimes.opening import open_runtime
-from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision, RuntimeChoice
+from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, HeadFile, Precision, RuntimeChoice
+from dialeval_plugin.models.texts import longest_response
 
 from .fusion import POSITIVE_FROM, SMALL_WEIGHT, DistanceRange, Fusion, FusionReading, slm_score
 from .judging import HEAD_FILE, SLM_FOLDER, SmallModelConfig, SmallModelJudge, distance_range

@@ -15,17 +15,24 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from dialeval_plugin.core.files import to_json, write_text
-from dialeval_plugin.core.locks import sole_process
+from dialeval_plugin.core.files import sole_process, to_json, write_text
 from dialeval_plugin.core.signature import content_hash, file_hashes, text_hash
-from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.models.encoders import Encoder
-from dialeval_plugin.models.folders import without_warnings
-from dialeval_plugin.models.manifest import unfinished
-from dialeval_plugin.models.tokenisation import SPECIAL_TOKENS, padded
+from dialeval_plugin.models.folders import unfinished, without_warnings
+from dialeval_plugin.models.texts import SPECIAL_TOKENS, TextEncoder, padded
 
-from . import exported
-from .runtime import ExportedBackend
+from .runtime import (
+    ENCODER,
+    EXPORT_FILE,
+    FORMAT_VERSION,
+    GRAPH_SUFFIXES,
+    TOKENIZER_FILE,
+    Export,
+    ExportedBackend,
+    import_openvino,
+    is_current,
+    require,
+)
 from .torch_runtime import Head, TorchRuntime
 
 logger = logging.getLogger(__name__)
@@ -56,9 +63,9 @@ def write_export(
         InputError: `target` cannot be written.
         MissingPrerequisite: a package is not installed.
     """
-    exported.require(backend, *_NEEDED[backend])
+    require(backend, *_NEEDED[backend])
     with sole_process(target, waits=True):
-        if exported.is_current(target):
+        if is_current(target):
             return
         shutil.rmtree(target, ignore_errors=True)
         logger.info("%s: exporting the model to %s, once", model, target)
@@ -76,14 +83,14 @@ def _export(
     with without_warnings(), warnings.catch_warnings(), contextlib.redirect_stdout(None), torch.inference_mode():
         warnings.simplefilter("ignore")
         graph = Traced(Vectors(runtime.encoder), (torch.int64, torch.int64), (0, 0))
-        _write(graph, made / exported.ENCODER, backend, [padded([text], runtime.tokenizer.pad_token_id) for text in texts])
+        _write(graph, made / ENCODER, backend, [padded([text], runtime.tokenizer.pad_token_id) for text in texts])
         for name, widths in functions.items():
             graph = Traced(HeadFunction(runtime.head, name), (torch.float32,) * len(widths), widths)
             # Heads are small, so 32 bits cost little there.
             _write(graph, made / name, "openvino" if backend == "openvino-int8" else backend, [])
-    runtime.tokenizer.tokenizer.save(str(made / exported.TOKENIZER_FILE))
-    export = exported.Export(
-        format_version=exported.FORMAT_VERSION,
+    runtime.tokenizer.tokenizer.save(str(made / TOKENIZER_FILE))
+    export = Export(
+        format_version=FORMAT_VERSION,
         backend=backend,
         weights=content_hash(model),
         files=file_hashes(made),
@@ -93,7 +100,7 @@ def _export(
         calibration={"texts": len(texts), "hash": text_hash(repr(texts))} if texts else {},
         made_with={name: importlib.metadata.version(name) for name in ("torch", *_NEEDED[backend])},
     )
-    write_text(made / exported.EXPORT_FILE, to_json(export, indent=1) + "\n")
+    write_text(made / EXPORT_FILE, to_json(export, indent=1) + "\n")
 
 
 class Traced:
@@ -142,11 +149,11 @@ class HeadFunction(nn.Module):
 
 def _write(graph: Traced, path: Path, backend: ExportedBackend, calibration: Sequence[Any]) -> None:
     """Write one graph; `calibration` has inputs for int8."""
-    onnx = path.with_name(path.name + exported.GRAPH_SUFFIXES["onnx"])
+    onnx = path.with_name(path.name + GRAPH_SUFFIXES["onnx"])
     graph.export(str(onnx))
     if backend == "onnx":
         return
-    openvino = exported.import_openvino()
+    openvino = import_openvino()
     converted = openvino.convert_model(str(onnx))
     if calibration:
         import nncf
@@ -157,5 +164,5 @@ def _write(graph: Traced, path: Path, backend: ExportedBackend, calibration: Seq
             model_type=nncf.ModelType.TRANSFORMER,
             subset_size=len(calibration),
         )
-    openvino.save_model(converted, str(path.with_name(path.name + exported.GRAPH_SUFFIXES[backend])), compress_to_fp16=False)
+    openvino.save_model(converted, str(path.with_name(path.name + GRAPH_SUFFIXES[backend])), compress_to_fp16=False)
     onnx.unlink()

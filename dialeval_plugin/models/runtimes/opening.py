@@ -20,21 +20,25 @@ from dialeval_plugin.core.files import checked_model_file
 from dialeval_plugin.core.signature import EXPORTS
 from dialeval_plugin.models.compact import ROUNDED_FILE, base_of, encoder_weights, read_tensors
 from dialeval_plugin.models.folders import check_weights
-from dialeval_plugin.models.tokenisation import SPECIAL_TOKENS, JsonTokenizer
+from dialeval_plugin.models.texts import SPECIAL_TOKENS, JsonTokenizer
 
-from .exported import (
+from .runtime import (
     ENCODER,
     TOKENIZER_FILE,
+    ExportedBackend,
     ExportedRuntime,
     Graph,
     HeadFile,
+    Precision,
+    Runtime,
+    RuntimeChoice,
     cached_export,
     check_choice,
+    fastest_exact,
     find_export,
     open_graph,
     require,
 )
-from .runtime import ExportedBackend, Precision, Runtime, RuntimeChoice, fastest_exact
 
 if TYPE_CHECKING:
     # torch is imported only if it runs the model or writes an export.

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.encoders import Encoder, embed, transformer_of
-from dialeval_plugin.models.tokenisation import JsonTokenizer
+from dialeval_plugin.models.texts import JsonTokenizer
 
 from .runtime import Precision, VectorArray
 

@@ -14,7 +14,7 @@ from dialeval_plugin.core.files import read_json, to_json, write_text
 from dialeval_plugin.core.percentiles import PERCENTILE
 from dialeval_plugin.core.signature import GOLDEN_FILE
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.models.manifest import write_manifest
+from dialeval_plugin.models.folders import write_manifest
 from dialeval_plugin.pretrained.catalogue import export, golden_items, open_scorer, verify, write_golden
 from dialeval_plugin.training.people import write_percentiles
 from tests.refusals import refused

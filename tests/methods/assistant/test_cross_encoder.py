@@ -17,7 +17,7 @@ from dialeval_plugin.core.files import to_json, write_text
 from dialeval_plugin.methods.assistant.cross_encoder import FOLDER, SETTINGS_FILE, CrossEncoder, CrossEncoderSettings, joined
 from dialeval_plugin.methods.assistant.scorer import AssistantScorer
 from dialeval_plugin.models.encoders import embed, load_encoder
-from dialeval_plugin.models.manifest import write_manifest
+from dialeval_plugin.models.folders import write_manifest
 from dialeval_plugin.models.runtimes.runtime import ON_TORCH
 from dialeval_plugin.pretrained.catalogue import export
 

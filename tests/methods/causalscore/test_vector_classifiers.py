@@ -20,8 +20,7 @@ from dialeval_plugin.methods.causalscore.model import CausalModel
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
 from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, train
 from dialeval_plugin.methods.general.model import TrainedGeneral
-from dialeval_plugin.models.folders import PRETRAINED
-from dialeval_plugin.models.manifest import write_manifest
+from dialeval_plugin.models.folders import PRETRAINED, write_manifest
 from dialeval_plugin.models.runtimes import torch_runtime
 from dialeval_plugin.models.runtimes.runtime import RuntimeChoice
 from dialeval_plugin.training.run import TrainingResult

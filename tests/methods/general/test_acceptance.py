@@ -17,7 +17,7 @@ from dialeval_plugin.methods.general.acceptance_training import (
     learn,
     read_logs,
 )
-from dialeval_plugin.methods.general.qualities import Acceptance
+from dialeval_plugin.methods.general.judging import Acceptance
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from tests.cli.running import names, run, write_rows
 from tests.refusals import refusal

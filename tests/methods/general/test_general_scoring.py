@@ -13,10 +13,16 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.percentiles import PercentileTable, write_table
 from dialeval_plugin.core.scorer import NO_WEAKNESS, percentile_settings
-from dialeval_plugin.methods.general.judging import TOKENS_CUT, GeneralConfig, GeneralJudge, GeneralJudgement
+from dialeval_plugin.methods.general.judging import (
+    NOVELTY,
+    NOVELTY_WEIGHT,
+    TOKENS_CUT,
+    GeneralConfig,
+    GeneralJudge,
+    GeneralJudgement,
+)
 from dialeval_plugin.methods.general.mixing import Mixing
 from dialeval_plugin.methods.general.model import TrainedGeneral
-from dialeval_plugin.methods.general.qualities import NOVELTY, NOVELTY_WEIGHT
 from dialeval_plugin.methods.general.scorer import WEAKNESS_TEXT, GeneralScorer
 from dialeval_plugin.methods.general.signals import QUALITIES
 from tests.refusals import refused

@@ -11,7 +11,7 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.methods.general.scorer import GeneralScorer
-from dialeval_plugin.models.context_texts import MAX_TURN_PARTS, TextEncoder
+from dialeval_plugin.models.texts import MAX_TURN_PARTS, TextEncoder
 
 QUESTION = "Which city is the capital of France?"
 PASTED = " ".join(["The trains of the northern line were late again on Monday, and nobody at the station knew why."] * 7)

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import logit
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
-from dialeval_plugin.methods.general.qualities import NEAR, NOVELTY, NOVELTY_WEIGHT, novelty
+from dialeval_plugin.methods.general.judging import NEAR, NOVELTY, NOVELTY_WEIGHT, novelty
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 
 FIRST = "One two three."

@@ -12,14 +12,14 @@ from scipy.special import logit
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scorer import NO_WEAKNESS
-from dialeval_plugin.methods.general.mixing import OFFSET, Mixing
-from dialeval_plugin.methods.general.qualities import (
+from dialeval_plugin.methods.general.judging import (
     REFERENCE_SIMILARITY,
     REFERENCE_WEIGHT,
     USUAL_SIMILARITY,
     nearest_similarity,
     reference_log_odds,
 )
+from dialeval_plugin.methods.general.mixing import OFFSET, Mixing
 from dialeval_plugin.methods.general.scorer import WEAKNESS_TEXT, GeneralScorer
 from dialeval_plugin.methods.general.signals import QUALITIES
 from tests.refusals import refusal

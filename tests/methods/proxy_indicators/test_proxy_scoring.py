@@ -319,7 +319,7 @@ def test_a_classifier_that_is_unsafe_or_not_whole_is_refused(tmp_path: Path) -> 
 
 def test_the_default_classifiers_are_looked_for_on_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     download = Mock(side_effect=OSError("offline"))
-    monkeypatch.setattr("dialeval_plugin.models.folders.snapshot_download", download)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     for models, name, revision in ((None, "textattack/bert-base-uncased-RTE", None), ("rte=me/rte@v2", "me/rte", "v2")):
         with pytest.raises(DialevalError):
             GlueProxyScorer(variant="rte", models=models).score(EXAMPLES[:1])

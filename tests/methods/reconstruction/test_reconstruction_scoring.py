@@ -17,7 +17,7 @@ from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.methods.reconstruction.layers import LatentNoise
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
 from dialeval_plugin.methods.reconstruction.vocabulary import make_batch
-from dialeval_plugin.models.manifest import write_manifest
+from dialeval_plugin.models.folders import write_manifest
 from tests.refusals import refusal, refused
 from tests.sealed import poison, seal
 from tests.tiny.reconstruction import KINDS, SIZES, write_tiny_model

@@ -15,7 +15,7 @@ from dialeval_plugin.methods.slide.dre import DreScorer, DreVariant, measured_ac
 from dialeval_plugin.methods.slide.fusion import Refinement
 from dialeval_plugin.methods.slide.model import TrainedSmallModel
 from dialeval_plugin.methods.slide.scorer import SlideScorer
-from dialeval_plugin.models.manifest import write_manifest
+from dialeval_plugin.models.folders import write_manifest
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from dialeval_plugin.version import __version__
 from tests.refusals import refusal

@@ -99,7 +99,7 @@ def test_a_hub_that_breaks_off_is_said_without_a_traceback(monkeypatch: pytest.M
     def breaks_off(*_: object, **__: object) -> None:
         raise HTTPError("Server disconnected without sending a response.")
 
-    monkeypatch.setattr("dialeval_plugin.models.folders.snapshot_download", breaks_off)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", breaks_off)
     message = refusal(resolve, "nobody/no-such-model", error=MissingPrerequisite)
     assert message.startswith("nobody/no-such-model: is no folder here, and the model hub did not give it (HTTPError).")
 

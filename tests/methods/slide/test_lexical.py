@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialeval_plugin.methods.slide.model import LexicalClassifier
-from dialeval_plugin.models.lexical import FEATURES, RARE, lexical_features, token_rarity
+from dialeval_plugin.models.texts import FEATURES, RARE, lexical_features, token_rarity
 
 CLS, SEP = 0, 1
 SPECIAL = (CLS, SEP)

@@ -20,7 +20,7 @@ from dialeval_plugin.methods.slide.fusion import DistanceRange, slm_score
 from dialeval_plugin.methods.slide.judging import SmallModelConfig
 from dialeval_plugin.methods.slide.model import TrainedSmallModel
 from dialeval_plugin.methods.slide.scorer import SlideScorer
-from dialeval_plugin.models.manifest import write_manifest
+from dialeval_plugin.models.folders import write_manifest
 from dialeval_plugin.version import __version__
 from tests.refusals import refusal
 from tests.tiny.models import write_tiny_slm

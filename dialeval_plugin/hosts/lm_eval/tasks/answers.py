@@ -16,7 +16,7 @@ from dialeval_plugin.conversations.layouts.layout import required_list
 from dialeval_plugin.conversations.responses import context_and_response
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import check_names
+from dialeval_plugin.core.registry import check_names
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import Positive, check_value, from_text
+from dialeval_plugin.core.registry import Positive, check_value, from_text
 from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import fed

@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn, is_blank, mean_rating
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import check_choice
+from dialeval_plugin.core.registry import check_choice
 from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.hosts.lm_eval.run import read_set, task_data
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dialeval_plugin.core.dialogue import Item, mean_rating
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import check_value, from_text
+from dialeval_plugin.core.registry import check_value, from_text
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
