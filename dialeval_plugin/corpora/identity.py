@@ -267,17 +267,11 @@ def _utterances(texts: Iterable[str]) -> list[_Utterance]:
         # Copies differ in line ends: DSTC10 writes a context as lines, so a message of two lines became two turns.
         for line in text.splitlines():
             speaker, spoken = split_speaker(line)
-            plain = _plain(spoken)
+            # One encoding of each letter, no invisible characters, lower case.
+            plain = (spoken if spoken.isascii() else unicodedata.normalize("NFKC", _INVISIBLE.sub("", spoken))).casefold()
             if not (speaker or "").casefold().endswith("persona") and (key := _NO_WORD.sub("", plain)):
                 utterances.append(_Utterance(key, frozenset(_WORD.findall(plain)), line.strip()))
     return utterances
-
-
-def _plain(text: str) -> str:
-    """Return a text in lower case, with one encoding of each letter and without invisible characters."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text))
-    return text.casefold()
 
 
 def _keys(utterances: Iterable[_Utterance]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ ranks, the sums behind a coefficient are linear in the swaps, so one matrix prod
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from dialeval_plugin.core.arrays import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers
+from dialeval_plugin.core.arrays import FloatArray, IntArray, Labels, OptionalNumbers
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
 
 from .bootstrap import Bootstrap
@@ -197,7 +197,9 @@ def _p_values(pairs: list[_Pair], rounds: int, seed: int) -> list[float]:
     for place, pair in enumerate(pairs):
         changes[: len(pair.changes), :, place] = pair.changes / pair.n_rows
     n_large, n_rounds = np.zeros(len(pairs)), 0
-    for swapped in _chunks(swaps(n_units, n_swaps=rounds, seed=seed)):
+    drawn = swaps(n_units, n_swaps=rounds, seed=seed)
+    while some := list(itertools.islice(drawn, _AT_ONCE)):
+        swapped = np.array(some, dtype=np.float64)
         x, xx, xy = np.moveaxis((swapped @ changes.reshape(n_units, -1)).reshape(-1, 3, len(n_rows)), 1, 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             differences = (value_a + xy) / np.sqrt(1 + xx - x**2) - (value_b - xy) / np.sqrt(1 - xx - x**2)
@@ -206,8 +208,3 @@ def _p_values(pairs: list[_Pair], rounds: int, seed: int) -> list[float]:
         n_rounds += len(swapped)
     p_values = n_large / n_rounds if is_exact else (n_large + 1) / (n_rounds + 1)
     return [float(p) for p in p_values]
-
-
-def _chunks(swapped: Iterator[BoolArray]) -> Iterator[FloatArray]:
-    while some := list(itertools.islice(swapped, _AT_ONCE)):
-        yield np.array(some, dtype=np.float64)

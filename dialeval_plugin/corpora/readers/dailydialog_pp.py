@@ -95,11 +95,6 @@ def _response_sets(rows: Sequence[Line]) -> list[ResponseSet]:
     return sets
 
 
-def _read_dialogues(path: Path) -> list[Dialogue]:
-    """Return each context with its first positive response."""
-    return [Dialogue(item.id, visible_turns(map(Turn, (*item.context, *item.positive[:1])))) for item in read(path)]
-
-
 CORPUS = Corpus(
     name="dailydialog_pp",
     layout="JSON lines with `context`, `positive_responses`",
@@ -107,5 +102,8 @@ CORPUS = Corpus(
     qualities={"turn": (QUALITY,)},
     overall={"turn": QUALITY},
     read_items=lambda path: [example for item in read(path) for example in item.examples()],
-    read_dialogues=_read_dialogues,
+    # Each context with its first positive response.
+    read_dialogues=lambda path: [
+        Dialogue(item.id, visible_turns(map(Turn, (*item.context, *item.positive[:1])))) for item in read(path)
+    ],
 )

@@ -340,12 +340,6 @@ def _clean(answer: KnownAnswer) -> _Text:
 _PERHAPS_CUT_OFF = _labels(**dict.fromkeys([name for name in _DEFECTS if name != "cut_off"], 0.0))
 
 
-def _restyled(answer: KnownAnswer, rng: np.random.Generator) -> _Text:
-    # Answers without a last full stop may be truncated; labelling some of them as complete weakens that sign.
-    labels = _SOUND if rng.random() < _KNOWN_ENDS else _PERHAPS_CUT_OFF
-    return _Text(answer.context, restyled(answer.answer, rng), labels)
-
-
 def _spoiled_texts(answer: KnownAnswer, others: Sequence[str], rng: np.random.Generator, most: int | None) -> list[_Text]:
     """A good answer and corrupted copies of it; each copy leaves the labels of some defects open."""
     made = spoiled(answer.context, answer.answer, others, rng)
@@ -414,7 +408,9 @@ class _Draws:
             # A harmless change leaves both equally good.
             places = np.array([len(texts)]), np.array([len(texts) + len(own)])
             pairs.append((*places, np.array([0.5]), np.array([_RESTYLED_WEIGHT])))
-            texts += [*own, _restyled(answer, rng)]
+            # Answers without a last full stop may be truncated; labelling some of them as complete weakens that sign.
+            labels = _SOUND if rng.random() < _KNOWN_ENDS else _PERHAPS_CUT_OFF
+            texts += [*own, _Text(answer.context, restyled(answer.answer, rng), labels)]
         texts += [_Text(known.context, known.answer, _labels(**known.defects)) for known in self._known]
         return texts, pairs
 

@@ -169,17 +169,15 @@ class JointObjective(nn.Module):
         context_ids = [context.ids for context in self.model.texts.contexts([row.context for row in rows])]
         response_ids = self.model.texts.responses(responses)
         owners = [number for number, row in enumerate(rows) for _ in row.responses]
+        as_ranked = {FITS: RANKED_FITS}
+        labels = [[as_ranked.get(label, RANKED_WRONG) for label in row.labels] if row.ranked else row.labels for row in rows]
         return {
             "context_ids": context_ids,
             "response_ids": response_ids,
             "owners": torch.tensor(owners),
             "pairs": torch.tensor(pairs, dtype=torch.long).reshape(-1, 2),
             # One line per row: the trainer counts lines.
-            "labels": nn.utils.rnn.pad_sequence(
-                [torch.tensor(_ranked(row.labels) if row.ranked else row.labels) for row in rows],
-                batch_first=True,
-                padding_value=NO_RESPONSE,
-            ),
+            "labels": nn.utils.rnn.pad_sequence(list(map(torch.tensor, labels)), batch_first=True, padding_value=NO_RESPONSE),
         }
 
     def forward(
@@ -214,10 +212,6 @@ class JointObjective(nn.Module):
             )
         judged = torch.stack([logits.softmax(-1)[:, 1], losses.cosine_distance(whole.context, whole.robust).float()], dim=-1)
         return {"loss": loss, "logits": nn.utils.rnn.pad_sequence(list(torch.split(judged, sizes)), batch_first=True)}
-
-
-def _ranked(labels: Sequence[int]) -> list[int]:
-    return [RANKED_FITS if label == FITS else RANKED_WRONG for label in labels]
 
 
 @dataclass(frozen=True, slots=True)
