@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -74,16 +74,14 @@ def align(files: Sequence[Path], how: AlignedScores) -> list[EvaluatorScores]:
                 if (placed.evaluator, quality, dataset) in names:
                     raise InputError(f"{path}: there is another evaluator {placed.evaluator!r}. Rename one of the files.")
                 names.add((placed.evaluator, quality, dataset))
-                raters = {item.id: item.ratings.get(quality, ()) for item in items}
+                judgements = _judgements(placed, chosen, items, quality, dataset, how.human)
                 of_scores = {id: () if score is None else (score,) for id, score in placed.scores.items()}
-                if is_both and of_scores == raters:
+                if is_both and of_scores == judgements.raters:
                     raise InputError(
                         f"{path}: {quality!r} is read as scores and as ratings. Name the column of the ratings by "
                         "--rating-column, and leave --ratings out."
                     )
-                people = {item.id: item.people[quality] for item in items if quality in item.people}
-                judgements = _judgements(placed, chosen, raters, quality, dataset, how.human)
-                aligned.append(replace(judgements, people=people))
+                aligned.append(judgements)
     known = {one.evaluator for one in aligned}
     if unknown := sorted(set(how.lower) - known):
         raise unknown_name(f"--lower {unknown[0]!r}: there is no such evaluator", unknown[0], sorted(known))
@@ -142,13 +140,9 @@ def _overall(rated: Sequence[str]) -> list[str]:
 
 
 def _judgements(
-    column: ScoreColumn,
-    items: Sequence[RatedItem],
-    raters: Mapping[str, Sequence[float]],
-    quality: str,
-    dataset: str,
-    human: str,
+    column: ScoreColumn, items: Sequence[RatedItem], rated: Sequence[RatedItem], quality: str, dataset: str, human: str
 ) -> EvaluatorScores:
+    raters = {item.id: item.ratings.get(quality, ()) for item in rated}
     sign = -1.0 if column.orientation == "lower" else 1.0
     scores = (column.scores[item.id] for item in items)
     has_name = column.quality is None or column.quality.casefold() == quality.casefold()
@@ -161,6 +155,7 @@ def _judgements(
         scores=[None if score is None else sign * score + 0.0 for score in scores],
         ratings=aggregate([raters[item.id] for item in items], human),
         raters=raters,
+        people={item.id: item.people[quality] for item in rated if quality in item.people},
         clusters=known_labels([item.cluster for item in items]),
         items=known_labels([item.item for item in items]),
         systems=known_labels([item.system for item in items]),
