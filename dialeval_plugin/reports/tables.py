@@ -128,10 +128,10 @@ COUNTS = (
 """Columns of the counts that `figures` returns."""
 
 
-def figures(estimate: Estimate) -> dict[str, Any]:
+def figures(estimate: Estimate, prefix: str = "") -> dict[str, Any]:
     """Return the fields of a table row for an estimate."""
     names = ("value", "ci_low", "ci_high", "is_rough", "n_scored", "n_total", "n_clusters")
-    return {name: getattr(estimate, name) for name in names}
+    return {f"{prefix}{name}": getattr(estimate, name) for name in names}
 
 
 def figure(value: CellValue, decimals: int = 3) -> str:

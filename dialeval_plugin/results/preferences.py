@@ -80,8 +80,7 @@ class PreferenceShares:
     def table(self) -> Table:
         """Return the shares, one row per length bucket."""
         rows = [
-            {"preferred": name, **figures(share), **{f"longer_{name}": one for name, one in figures(longer).items()}}
-            for name, (share, longer) in self.shares.items()
+            {"preferred": name, **figures(share), **figures(longer, "longer_")} for name, (share, longer) in self.shares.items()
         ]
         notes = [self.verdict, f"equal scores, which count as half: {self.n_ties} of {self.shares['all'][0].n_scored} pairs"]
         notes += [f"left out, {what}: {n} pairs" for what, n in self.pairs.left_out.items()]

@@ -111,6 +111,8 @@ def compare(
     """
     from dialeval_plugin.results.comparison import MAX_UNSCORED_GAP, shown
     from dialeval_plugin.results.comparison import compare as compare_scores
+    from dialeval_plugin.results.groups import field_of, group
+    from dialeval_plugin.results.plans import plan as planned
     from dialeval_plugin.statistics.bootstrap import Bootstrap
 
     if min_conversations is not None and fail_if_worse is None:
@@ -123,18 +125,13 @@ def compare(
     if b is None:
         of_two = {"--pairing": pairing, "--ignore": ignore, "--max-unscored-gap": max_unscored_gap, "--changed": changed}
         refuse(of_two, "compares two files, and one is given. Name a second one, B, or leave it out.")
-        if plan is not None:
-            from dialeval_plugin.results.plans import plan as planned
-
-            show(planned(_scores([a], column, scorer, option)[0], plan, bootstrap=bootstrap).render(format), output)
-            return
         if fail_if_worse is not None:
             raise InputError(f"{_GATE}: compares two versions, and one file is given. Name a second one, B.")
-        if by is None:
+        if plan is not None:
+            show(planned(_scores([a], column, scorer, option)[0], plan, bootstrap=bootstrap).render(format), output)
+        elif by is None:
             show(_pairs(Path(a), column, scorer, option, bootstrap).render(format), output)
         else:
-            from dialeval_plugin.results.groups import field_of, group
-
             (scores,) = _scores([a], column, scorer, option, keep=(field_of(by)[0],))
             _show_groups(group(scores, by, bootstrap), plot, format, output)
         return
@@ -145,8 +142,6 @@ def compare(
     pairing = pairing or "auto"
     comparison = compare_scores(*sides, pairing=pairing, ignore=ignore or (), max_unscored_gap=max_gap, bootstrap=bootstrap)
     if plan is not None:
-        from dialeval_plugin.results.plans import plan as planned
-
         show(planned(comparison, plan, bootstrap=bootstrap).render(format), output)
         return
     if fail_if_worse is not None and pairing == "auto" and comparison.matched_by is None:

@@ -17,7 +17,6 @@ import jinja2
 from dialeval_plugin.conversations.messages import is_message
 from dialeval_plugin.conversations.reading import conversations_from
 from dialeval_plugin.conversations.record import Conversation, ReadingOptions
-from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import DialevalError, InputError
 from dialeval_plugin.core.files import parse_json
 from dialeval_plugin.core.percentiles import PERCENTILE
@@ -125,17 +124,12 @@ def judge(conversation: Conversation) -> list[JudgedTurn]:
         percentile = percentiles[place]
         is_explained = scores.values[place] is not None and place not in scores.out_of_scope
         is_low = is_explained and (percentile is None or percentile < LOW)
-        judged[number] = _judged(conversation, number, scores, place, _reason(example) if is_low else "")
+        # The text in brackets holds the probabilities that the page draws.
+        words = _scorer().explain([example])[0].partition(" (")[0] if is_low else NO_WEAKNESS
+        judged[number] = _judged(conversation, number, scores, place, "" if words == NO_WEAKNESS else words)
     return [
         judged.get(number) or JudgedTurn(number + 1, turn.speaker, turn.text) for number, turn in enumerate(conversation.turns)
     ]
-
-
-def _reason(example: Example) -> str:
-    (explained,) = _scorer().explain([example])
-    # The text in brackets holds the probabilities that the page draws.
-    words = explained.partition(" (")[0]
-    return "" if words == NO_WEAKNESS else words
 
 
 def _judged(conversation: Conversation, number: int, scores: Scores, place: int, reason: str) -> JudgedTurn:
