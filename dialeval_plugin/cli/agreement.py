@@ -223,8 +223,8 @@ def meta_eval(
     the agreement of the raters is examined.
     """
     from dialeval_plugin.corpora.rated_items import of_level, read_rated_items
-    from dialeval_plugin.labels.pairing import pair_files
     from dialeval_plugin.labels.reading import LabelOptions, has_words, read_labels
+    from dialeval_plugin.labels.scores import pair_files
     from dialeval_plugin.reports.correlation_report import evaluate_agreement
     from dialeval_plugin.reports.rating_report import (
         PEOPLE,

@@ -16,9 +16,8 @@ from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import to_json, write_text
 from dialeval_plugin.core.resources import optional
 from dialeval_plugin.core.scores import PrintedResult
-from dialeval_plugin.labels.pairing import pair
 from dialeval_plugin.labels.reading import labels_from
-from dialeval_plugin.labels.scores import people_among, scores_from
+from dialeval_plugin.labels.scores import pair, people_among, scores_from
 from dialeval_plugin.labels.table import LabelTable, ScoreTable
 from dialeval_plugin.pages.html import forest_axis, forest_row, forest_scale, render_page
 from dialeval_plugin.reports.tables import Table, TableRow, markdown_table, text_column

@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, read_json
-from dialeval_plugin.labels.pairing import on_scale
+from dialeval_plugin.labels.scores import on_scale
 from dialeval_plugin.labels.table import JudgedLabels, LabelTable, ScoreTable
 from dialeval_plugin.results.agreement import agreement_of
 from dialeval_plugin.statistics.annotators.alternative_annotator_test import (

@@ -12,7 +12,7 @@ from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.corpora.rated_items import ALL, RatedItem, of_level, qualities, read_rated_items
 from dialeval_plugin.corpora.score_files import ScoreColumn, named_file, read_score_file
-from dialeval_plugin.labels.pairing import check_ids
+from dialeval_plugin.labels.scores import check_ids
 from dialeval_plugin.labels.table import known_labels
 from dialeval_plugin.statistics.annotators.raters import aggregate
 from dialeval_plugin.statistics.choices import CascadePoint, cascade_curve

@@ -17,9 +17,8 @@ from dialeval_plugin.core.arrays import FloatArray, IntArray, Statistic
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.resources import optional
 from dialeval_plugin.core.scores import PrintedResult
-from dialeval_plugin.labels.pairing import pair
 from dialeval_plugin.labels.reading import LabelOptions, labels_from
-from dialeval_plugin.labels.scores import people_among, scores_from
+from dialeval_plugin.labels.scores import pair, people_among, scores_from
 from dialeval_plugin.labels.table import JudgedLabels, LabelTable, Scale
 from dialeval_plugin.reports.tables import CellValue, Table, TableColumn, TableRow, interval_column, text_column
 from dialeval_plugin.statistics.annotators.raters import MIN_RATERS, by_place, leave_one_rater_out

@@ -16,9 +16,8 @@ from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.corpora.rows import label_field, text_field
 from dialeval_plugin.corpora.score_files import turns_before
 from dialeval_plugin.labels.answers import RowToLabel
-from dialeval_plugin.labels.pairing import on_scale, pair
 from dialeval_plugin.labels.reading import labels_from, rows_from, texts_of
-from dialeval_plugin.labels.scores import people_among, score_rows, scores_from
+from dialeval_plugin.labels.scores import on_scale, pair, people_among, score_rows, scores_from
 from dialeval_plugin.labels.table import Scale, ScoreTable
 from dialeval_plugin.reports.tables import COUNTS, ESTIMATED, SCHEMA_VERSION, Table, figures, text_column
 from dialeval_plugin.statistics.bootstrap import Estimate

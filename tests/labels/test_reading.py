@@ -15,9 +15,8 @@ import pytest
 
 from dialeval_plugin.conversations.files import open_rows
 from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.labels.pairing import pair, pair_files
 from dialeval_plugin.labels.reading import labels_from, read_labels
-from dialeval_plugin.labels.scores import read_scores, scores_from
+from dialeval_plugin.labels.scores import pair, pair_files, read_scores, scores_from
 from dialeval_plugin.labels.table import LabelTable, Scale, ScoreTable
 from tests.layouts import fed_rows, write_fed
 from tests.refusals import refusal, refused

@@ -12,8 +12,8 @@ from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
 from dialeval_plugin.bias.battery import ANSWER_CHANGES
-from dialeval_plugin.labels.pairing import pair
 from dialeval_plugin.labels.reading import labels_from
+from dialeval_plugin.labels.scores import pair
 from dialeval_plugin.labels.table import LabelTable, ScoreTable
 from dialeval_plugin.passport.certify import EvaluatorPassport, certify
 from dialeval_plugin.passport.findings import QUESTIONS, TITLES, Finding
