@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -243,7 +244,7 @@ def _launch(run: ShardedRun, executor: Executor, workers: int, options: Mapping[
         if not ray.is_initialized():
             ray.init()  # the cluster of RAY_ADDRESS, or a local one, or a new one
     if run.unfinished:
-        with _signals_interrupt():
+        with _signals_interrupt(), _killed_workers_interrupt():
             tasks.run()
     if unfinished := run.unfinished:
         named = ", ".join(str(Shard(rank + 1, run.n_shards)) for rank in unfinished[:10])
@@ -266,6 +267,30 @@ def _signals_interrupt() -> Iterator[None]:
     finally:
         for number in changed:
             signal.signal(number, signal.SIG_DFL)
+
+
+@contextmanager
+def _killed_workers_interrupt() -> Iterator[None]:
+    """Interrupt this process when one of its workers is killed, for whose task datatrove's pool would wait for ever."""
+    active_children = optional("multiprocess", "--executor local").active_children
+    is_over = threading.Event()
+
+    def watch() -> None:
+        workers = set()
+        while not is_over.wait(1.0):
+            workers.update(active_children())
+            if any(worker.exitcode not in {None, 0, -signal.SIGTERM} for worker in workers):
+                say("a worker of this run was killed, perhaps because memory ran out. Fewer --workers need less.")
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    if hasattr(signal, "pthread_kill"):  # not on Windows
+        watcher.start()
+    try:
+        yield
+    finally:
+        is_over.set()
 
 
 def score_own_shard(whole: ScoreRun, shard: Shard) -> Mapping[str, Any] | None:

@@ -120,6 +120,29 @@ def test_workers_end_with_a_terminated_command(tmp_path: Path, source: Path, who
 
 
 @pytest.mark.long
+def test_a_command_whose_worker_is_killed_ends_and_goes_on(tmp_path: Path, source: Path, whole: bytes) -> None:
+    """The worker's pool waited for the task of the killed one for ever."""
+    (tmp_path / "site").mkdir()
+    killer = (
+        "import os, signal, sys\nfrom pathlib import Path\n"
+        "if '2/3' in sys.orig_argv and not (mark := Path(os.environ['DIALEVAL_KILLED'])).exists():\n"
+        "    mark.touch()\n    os.kill(os.getppid(), signal.SIGKILL)\n"
+    )
+    (tmp_path / "site" / "sitecustomize.py").write_text(killer, encoding="utf-8")
+    variables = {"PYTHONPATH": str(tmp_path / "site"), "DIALEVAL_KILLED": str(tmp_path / "killed")}
+    first = launch(tmp_path, "--shards", 3, "--workers", 2, **variables)
+    assert (first.returncode, first.stderr.splitlines()[-2:]) == (
+        130,
+        [
+            "a worker of this run was killed, perhaps because memory ran out. Fewer --workers need less.",
+            "dialeval: interrupted; the same command resumes from finished parts, if there are any",
+        ],
+    )
+    assert launch(tmp_path, "--shards", 3, "--workers", 2, **variables).returncode == 0
+    assert (tmp_path / "scores.jsonl").read_bytes() == whole
+
+
+@pytest.mark.long
 def test_a_shard_that_is_killed_is_named_and_the_same_command_goes_on(tmp_path: Path, source: Path, whole: bytes) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(KILLER, encoding="utf-8")
