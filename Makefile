@@ -136,9 +136,10 @@ integrations: $(READY)
 	done
 
 # The tests of the tasks and judges, also those marked `long`, with the next lm-eval.
-# It has an environment of its own, which sees the packages of the other. A second process would import for 20 s.
+# It has an environment of its own, which sees the packages of the other. A second process would import for 20 s, and the test of
+# `dialeval enable` starts the host from nothing.
 lm-eval-next: $(NEXT)/.ready
-	OMP_NUM_THREADS=1 $(NEXT)/bin/python -m pytest -q \
+	DIALEVAL_FROM_NOTHING=0 OMP_NUM_THREADS=1 $(NEXT)/bin/python -m pytest -q \
 		-m "not real_data and not exhaustive and not any_lm_eval" --ignore-glob 'tests/hosts/test_evaluate_*' \
 		--ignore tests/hosts/test_conversation_page.py tests/hosts tests/leaderboard/test_lm_eval_files.py
 

@@ -60,7 +60,7 @@ OF_THE_HUB = {"HF_ENDPOINT", "HF_HUB_CACHE", "HF_HUB_DISABLE_TELEMETRY", "HF_HUB
 """Variables that huggingface_hub reads once: a forked command reads them again."""
 HOME = 900
 """Descriptor of a command's home: libraries build the paths of their caches when they are imported, before the fork."""
-FROM_NOTHING = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0")
+FROM_NOTHING = int(os.environ.get("DIALEVAL_FROM_NOTHING", os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0"))
 """First commands that are not forked, in the first process of pytest."""
 MOST = 3
 """Servers that a process of pytest asks."""
