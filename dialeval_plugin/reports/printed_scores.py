@@ -246,6 +246,7 @@ def _columns(text: str) -> int:
 class _OfConversation:
     """Sums over the responses of a conversation, and its worst score with the number of that message."""
 
+    place: int
     n_turns: int = 0
     n_scored: int = 0
     total: float = 0.0
@@ -256,7 +257,8 @@ class ConversationTable:
     """Table with one row per conversation, built as scores arrive: mean, worst turn, and the score of that turn.
 
     Rows are sorted by mean, worst first, then by worst turn, then in reading order; conversations without a score come last.
-    The number of a turn is that of its message in its row of the log.
+    The number of a turn is that of its message in its row of the log. Without `path`, memory is constant: of more than
+    `2 * MOST_CLUSTERS` conversations, those that had no response for longest are complete, and only the worst of them are kept.
 
     Args:
         path: file to write; its name ends in .csv or .json.
@@ -273,6 +275,8 @@ class ConversationTable:
             check_output(path, input, "the table of the conversations")
         self.path, self._settings = path, dict[str, str]()
         self._conversations: dict[str, _OfConversation] = {}
+        self._complete: list[tuple[tuple[bool, float, float, int], TableRow]] = []
+        self._n = 0
         self._sign, self._has_others = 1, False
 
     def check(self, item: Item | None) -> None:
@@ -290,29 +294,38 @@ class ConversationTable:
             if item.origin is None or item.origin.message is None:
                 self._has_others = True
                 continue
-            one = self._conversations.setdefault(item.origin.conversation, _OfConversation())
+            name = item.origin.conversation
+            if (one := self._conversations.pop(name, None)) is None:
+                one, self._n = _OfConversation(self._n), self._n + 1
+            self._conversations[name] = one  # the last of them
             one.n_turns += 1
             if value is not None:
                 one.n_scored, one.total = one.n_scored + 1, one.total + value
                 if one.worst is None or self._sign * value < self._sign * one.worst[0]:
                     one.worst = value, item.origin.message
+        if self.path is None and len(self._conversations) > 2 * MOST_CLUSTERS:
+            self._complete_first(MOST_CLUSTERS)
+            self._complete = heapq.nsmallest(N_SHOWN, self._complete, key=itemgetter(0))
 
-    def report(self) -> Table | None:
-        """Write all rows to the file, and return the table of the worst ones; None for a single conversation or other items."""
-        keyed: list[tuple[tuple[bool, float, float], TableRow]] = []
-        for name, one in self._conversations.items():
+    def _complete_first(self, n: int) -> None:
+        for name in list(self._conversations)[:n]:
+            one = self._conversations.pop(name)
             mean = one.total / one.n_scored if one.n_scored else None
             worst, number = one.worst or (None, None)
             counts: TableRow = {"conversation": name, "n_turns": one.n_turns, "n_scored": one.n_scored}
-            key = (worst is None, self._sign * (mean or 0.0), self._sign * (worst or 0.0))
-            keyed.append((key, {**counts, "mean": mean, "worst_turn": number, "worst_score": worst}))
-        rows = [row for _, row in sorted(keyed, key=itemgetter(0))]
+            key = (worst is None, self._sign * (mean or 0.0), self._sign * (worst or 0.0), one.place)
+            self._complete.append((key, {**counts, "mean": mean, "worst_turn": number, "worst_score": worst}))
+
+    def report(self) -> Table | None:
+        """Write all rows to the file, and return the table of the worst ones; None for a single conversation or other items."""
+        self._complete_first(len(self._conversations))
+        rows = [row for _, row in sorted(self._complete, key=itemgetter(0))]
         decimals = {"n_turns": 0, "n_scored": 0, "mean": 3, "worst_turn": 0, "worst_score": 3}
         columns = [text_column("conversation"), *(named_column(*one) for one in decimals.items())]
         if self.path is not None:
             write_text(self.path, Table(rows, columns, settings=self._settings).render(_FORMATS[self.path.suffix]))
-        if len(rows) < 2 or self._has_others:
+        if self._n < 2 or self._has_others:
             return None
-        n_more = len(rows) - N_SHOWN
+        n_more = self._n - N_SHOWN
         notes = [f"{n_more} more conversations: --by-conversation FILE.csv has all."] if n_more > 0 else []
         return Table(rows[:N_SHOWN], columns, notes)

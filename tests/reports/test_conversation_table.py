@@ -11,6 +11,7 @@ import pytest
 from dialeval_plugin.core.dialogue import Example, Origin, Turn
 from dialeval_plugin.core.scores import Orientation, Reason, Row, Scores, Unscored
 from dialeval_plugin.core.signature import Signature
+from dialeval_plugin.reports import printed_scores
 from dialeval_plugin.reports.printed_scores import N_SHOWN, ConversationTable
 from dialeval_plugin.reports.tables import Table
 from tests.refusals import refused
@@ -87,6 +88,21 @@ def test_a_single_conversation_has_no_table_and_of_many_the_worst_are_shown() ->
     assert table(scored((0.5, 0.2, 0.3), places=[("a", None), ("b", None), ("c", 1)])) is None
     many = text_of(table(scored((0.5,) * 30, places=[(str(number), 2) for number in range(30)]))).split("\n")
     assert (len(many), many[-2]) == (2 + N_SHOWN + 3, "10 more conversations: --by-conversation FILE.csv has all.")
+
+
+def test_memory_does_not_grow_with_the_conversations(monkeypatch: pytest.MonkeyPatch) -> None:
+    places: list[tuple[str, int | None]] = [(str(number // 2), number) for number in range(200)]
+    scores = scored(tuple((number * 37 % 101) / 101 for number in range(200)), places=places)
+    expected = text_of(table(scores))
+    monkeypatch.setattr(printed_scores, "MOST_CLUSTERS", 3)
+    found = ConversationTable()
+    for start in range(0, 200, 5):  # every second conversation is in two blocks
+        n = slice(start, start + 5)
+        columns = {name: values[n] for name, values in scores.columns.items()}
+        found.add(replace(scores, ids=("",) * 5, columns=columns, items=scores.items[n]))
+        assert len(found._conversations) <= 6
+        assert len(found._complete) <= N_SHOWN
+    assert text_of(found.report()) == expected
 
 
 def test_a_file_that_cannot_be_the_table_is_refused(tmp_path: Path) -> None:
