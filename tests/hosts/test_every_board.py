@@ -21,6 +21,7 @@ from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS
 from dialeval_plugin.leaderboard.board import Leaderboard
 from dialeval_plugin.leaderboard.build import cells_of
 from dialeval_plugin.leaderboard.task_runs import TaskRun
+from dialeval_plugin.methods.judging import dialogue_rating
 from dialeval_plugin.statistics import preferences
 from tests.hosts.test_rescoring_of_tasks import Chance
 from tests.hosts.through_lm_eval import Everywhere, evaluate, everywhere
@@ -83,7 +84,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory, tiny_slm: Path) -> dict[str, 
     found = {}
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("DIALEVAL_DATA_DIR", str(root))
-        patched.setattr(fed, "read", cache(fed.read))  # each of its twelve tasks reads the file, in both runs
+        # Each of its twelve tasks reads the file and puts the same turns into its examples, in both runs.
+        patched.setattr(fed, "read", cache(fed.read))
+        patched.setattr(dialogue_rating, "neutralise", cache(dialogue_rating.neutralise))
         for name, model in (("language model", Chance()), ("scorer", "dialogue-metric")):
             output = tmp_path_factory.mktemp("output")
             settings: dict[str, Any] = {} if name == "language model" else {"model_args": "scorer=response_length"}
