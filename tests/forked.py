@@ -120,7 +120,7 @@ def start(
     """Begin to `run` a command; return the number of its process, and what `run` is going to return."""
     number: queue.SimpleQueue[int] = queue.SimpleQueue()
     ended = ThreadPoolExecutor(1).submit(run, command, cwd=cwd, env=env, timeout=timeout, on_start=number.put)
-    return number.get(timeout=60), ended
+    return number.get(timeout=600), ended
 
 
 @contextmanager
