@@ -332,6 +332,19 @@ def test_the_page_is_served_until_it_is_interrupted_and_its_answers_stay(tmp_pat
     lines = (tmp_path / "answers.csv").read_text(encoding="utf-8").splitlines()
     assert lines[0] == "id,rater,label,drawn"
     assert lines[1].startswith(f"{id},Anna,pass,")
+    other = subprocess.run(
+        [*words, "--scale", "1-5"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (other.returncode, other.stdout, other.stderr) == (
+        *(2, ""),
+        "dialeval: answers.csv: has answers on another scale than 1-5: pass. Choose another --output.\n",
+    )
 
 
 def test_answers_of_a_name_like_a_formula_and_a_last_line_without_its_end_are_kept(tmp_path: Path) -> None:

@@ -117,11 +117,13 @@ def label(
         label_files = "".join(f" --labels {shlex.quote(str(one))}" for one in [*(labels or ()), output])
         say_next(f"dialeval estimate --scores {shlex.quote(str(scores))}{label_files}", "when its column `label` is filled in")
         return
-    from dialeval_plugin.pages.labelling import LabellingServer
+    from dialeval_plugin.pages.labelling import CHOICES, LabellingServer
 
     of_page = scale or ("1-5" if drawn.is_rate is False else "pass-fail")
     with sole_process(output):
         answers = AnswerFile(output, drawn.drawn)
+        if others := sorted(set(answers.given.values()) - set(CHOICES[of_page].values())):
+            raise InputError(f"{output}: has answers on another scale than {of_page}: {others[0]}. Choose another --output.")
         server = LabellingServer(drawn.rows, answers, of_page, question=question, port=port, rater=rater)
         typer.echo(server.url)
         typer.echo(f"open it in a browser; answers are added to {output}; end with Ctrl-C, the same command goes on", err=True)
