@@ -15,7 +15,7 @@ from dialeval_plugin.streams.launch import Executor
 from dialeval_plugin.terminal import say
 
 from . import options as shared
-from .score import print_merged
+from .score import print_merged, refuse_incomplete
 
 
 @shared.takes(reading=shared.Reading)
@@ -41,6 +41,7 @@ def launch(
             metavar="NAME=VALUE", help="Option of datatrove's executor, as partition=cpu, time=02:00:00; may be repeated."
         ),
     ] = None,
+    max_unscored: shared.MaxUnscored = 0.05,
     commercial: shared.Commercial = False,
 ) -> None:
     """Score an input with many processes: on this machine, on Slurm or on Ray.
@@ -68,9 +69,12 @@ def launch(
     run = runs.ShardedRun.of(words, method, source, output, n_shards)
     if 0 < (n_left := len(run.unfinished)) < n_shards:
         say(f"{run.folder}: resuming, {n_shards - n_left} of {n_shards} shards are finished")
-    whole = ScoreRun(method, Source(source, how, level=own.get("level")), output, with_text=with_text)
+    whole = ScoreRun(
+        method, Source(source, how, level=own.get("level")), output, with_text=with_text, max_unscored=max_unscored
+    )
     meta = runs.launch(run, whole, executor, workers or n_shards, options)
     if meta is None:
         typer.echo(f"{n_shards} shards are queued, and behind them the job that writes {output}. Logs: {run.folder}")
     else:
         print_merged(meta, output)
+        refuse_incomplete(meta["unscored"], meta["n_total"], max_unscored)

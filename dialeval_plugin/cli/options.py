@@ -109,6 +109,9 @@ Answers: TypeAlias = Annotated[
 ]
 NoAnswers: TypeAlias = Annotated[bool, typer.Option("--no-answers", help="Do not cache the llm's answers.")]
 DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Print how much the llm would be asked, and ask nothing.")]
+MaxUnscored: TypeAlias = Annotated[
+    float, typer.Option(callback=check_share, help="Exit with 1 if a larger share has no score.")
+]
 WithText: TypeAlias = Annotated[
     bool,
     typer.Option(

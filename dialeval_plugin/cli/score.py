@@ -75,9 +75,7 @@ def score(
         bool, typer.Option("--explain", help="Explain the scores of the worst responses (general, slide, causalscore).")
     ] = False,
     worst: Annotated[int, typer.Option(min=0, help="Number of worst responses to print.")] = 10,
-    max_unscored: Annotated[
-        float, typer.Option(callback=shared.check_share, help="Exit with 1 if a larger share has no score.")
-    ] = 0.05,
+    max_unscored: shared.MaxUnscored = 0.05,
     fail_under: Annotated[
         float | None, typer.Option(help="Exit with 1 if the whole confidence interval of the mean is below this.")
     ] = None,
@@ -135,7 +133,7 @@ def score(
 
         if (meta := score_own_shard(run, together)) is not None and output is not None:
             print_merged(meta, output)
-            _refuse_incomplete(meta["unscored"], meta["n_total"], max_unscored)
+            refuse_incomplete(meta["unscored"], meta["n_total"], max_unscored)
         return
     recorder = _recorder(run, record)
     if model is not None and (dry_run or cascade):
@@ -143,7 +141,7 @@ def score(
     if dry_run:
         return
     summary = _score(run, model, table, recorder, worst, explain=explain)
-    _refuse_incomplete(summary.unscored_by_reason, summary.n_total, max_unscored, is_part=is_part)
+    refuse_incomplete(summary.unscored_by_reason, summary.n_total, max_unscored, is_part=is_part)
     if fail_under is not None:
         _decide(summary, fail_under, min_conversations)
     if part is None:
@@ -277,7 +275,7 @@ def _score(
     return summary
 
 
-def _refuse_incomplete(unscored: Mapping[str, int], n_total: int, max_unscored: float, *, is_part: bool = False) -> None:
+def refuse_incomplete(unscored: Mapping[str, int], n_total: int, max_unscored: float, *, is_part: bool = False) -> None:
     """Exit with 1 where a larger share has no score, or, unless a part is scored, nothing has one."""
     n_unscored = sum(unscored.values())
     if n_unscored > max_unscored * n_total:

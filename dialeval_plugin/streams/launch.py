@@ -101,7 +101,7 @@ class ShardedRun:
             self._remove()
         return meta
 
-    def finish(self, max_unscored: float | None = None, *, overwrite: bool = False) -> Mapping[str, Any]:
+    def finish(self, max_unscored: float, *, overwrite: bool = False) -> Mapping[str, Any]:
         """Merge the parts, see `merge`, remove their folder with the logs, and return the metadata of all rows."""
         meta = merge(self.parts, self.output, max_unscored, overwrite=overwrite)
         self._remove()
@@ -166,10 +166,11 @@ class MergeShards:
     """Merges all shards into one file: the last task's step if no process waits for the others, as on Slurm."""
 
     run: ShardedRun
+    max_unscored: float
 
     def __call__(self, data: object, rank: int, world_size: int) -> None:
         """Merge the parts; raises as `merge`."""
-        merge(self.run.parts, self.run.output)
+        merge(self.run.parts, self.run.output, self.max_unscored)
         for part in self.run.parts:
             part.unlink()
             meta_file(part).unlink()
@@ -217,13 +218,15 @@ def launch(
     """
     try:
         with sole_process(run.folder):
-            return run.finished(whole) or _launch(run, executor, workers, options)
+            return run.finished(whole) or _launch(run, whole.max_unscored, executor, workers, options)
     finally:
         with suppress(OSError):
             run.folder.parent.rmdir()
 
 
-def _launch(run: ShardedRun, executor: Executor, workers: int, options: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _launch(
+    run: ShardedRun, max_unscored: float, executor: Executor, workers: int, options: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
     logs = run.folder / "logs"
     # datatrove never repeats a task that it marked as complete, whether or not its file exists.
     for mark in (*(logs / f"completions/{rank:05d}" for rank in run.unfinished), run.folder / "merge/completions/00000"):
@@ -235,7 +238,7 @@ def _launch(run: ShardedRun, executor: Executor, workers: int, options: Mapping[
     tasks = kind([ScoreShard(run, cores, n_gpus)], tasks=run.n_shards, workers=at_once, logging_dir=str(logs), **options)
     if executor == "slurm":
         last = {**options, "job_name": f"{options.get('job_name', 'dialeval')}-merge"}
-        kind([MergeShards(run)], tasks=1, logging_dir=str(run.folder / "merge"), depends=tasks, **last).run()
+        kind([MergeShards(run, max_unscored)], tasks=1, logging_dir=str(run.folder / "merge"), depends=tasks, **last).run()
         return None
     if executor == "ray":
         import ray
@@ -252,7 +255,7 @@ def _launch(run: ShardedRun, executor: Executor, workers: int, options: Mapping[
             f"{len(unfinished)} of {run.n_shards} shards are not finished: {named}. Their output is in {run.folder}, in "
             f"part-*.log; the last: {_last_words(run, unfinished[0])} Finished shards are kept; the same command goes on."
         )
-    return run.finish()
+    return run.finish(max_unscored)
 
 
 @contextmanager

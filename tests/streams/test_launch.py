@@ -143,6 +143,18 @@ def test_a_command_whose_worker_is_killed_ends_and_goes_on(tmp_path: Path, sourc
 
 
 @pytest.mark.long
+def test_too_many_rows_without_a_score_are_said_as_by_score(tmp_path: Path) -> None:
+    rows = [{**row, "response": " "} if place % 10 == 0 else row for place, row in enumerate(ROWS)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    ended = launch(tmp_path, "--shards", 2, "--workers", 2)
+    assert ended.returncode == 1
+    assert "18 of 180 examples have no score, more than --max-unscored 0.05 allows" in ended.stderr
+    assert json.loads((tmp_path / "scores.jsonl.meta.json").read_text(encoding="utf-8"))["complete"] is False
+    assert launch(tmp_path, "--shards", 2).returncode == 1
+    assert launch(tmp_path, "--shards", 2, "--max-unscored", 0.1).returncode == 0
+
+
+@pytest.mark.long
 def test_a_shard_that_is_killed_is_named_and_the_same_command_goes_on(tmp_path: Path, source: Path, whole: bytes) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(KILLER, encoding="utf-8")
