@@ -18,7 +18,7 @@ FAULTS = [
     *(f"L{number}" for number in range(1, 47)),
     *(f"P{number}" for number in range(1, 9)),
     *(f"Q{number}" for number in range(1, 4)),
-    *(f"S{number}" for number in range(1, 355)),
+    *(f"S{number}" for number in range(1, 375)),
 ]
 WITHOUT_A_TEST = {
     "R57": "none: no judge of this package compares two responses",
