@@ -233,7 +233,7 @@ class Reading:
         ]
         if self.n_conversations == 1 and self._of_threads and (n := self.layouts.total()) >= _MANY_ROWS:
             named = repr(next(iter(self._of_threads))[1])
-            lines.append(f"one conversation: all {n} rows name the session {named}; if they are of several, leave it out")
+            lines.append(f"one conversation: all {n} rows name the session {named}. If they are of several, remove that field")
         if self.n_silent:
             others = ", ".join(map(repr, sorted(self.others)[:_N_NAMED]))
             names = f" (call the assistant {ASSISTANT!r}; unknown are {others})" if others else ""

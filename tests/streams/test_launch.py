@@ -411,7 +411,7 @@ def test_shards_that_no_run_uses_are_named(tmp_path: Path, source: Path, capsys:
     runs[0].folder.mkdir(parents=True)
     for number, part in enumerate(runs[1].parts, start=1):
         score_file(scorer, Source(str(source)), part, shard=Shard(number, 3))
-    runs[1].finish()
+    runs[1].finish(max_unscored=0.0)
     folder = tmp_path / "out.jsonl.shards"
     assert [path.name for path in folder.iterdir()] == [runs[0].folder.name]
     said = f"{folder}: has shards of other inputs or settings. Delete it if no run is at work on them.\n"

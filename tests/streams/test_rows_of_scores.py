@@ -436,7 +436,7 @@ def test_one_session_of_all_requests_is_said(tmp_path: Path) -> None:
         source = open_source(write_rows(tmp_path / "log.jsonl", rows))
         assert len(source.read("turn")) == n
         assert source.reading.n_conversations == sessions
-        remark = "one conversation: all 10 rows name the session 's0'; if they are of several, leave it out\n"
+        remark = "one conversation: all 10 rows name the session 's0'. If they are of several, remove that field\n"
         assert source.reading.remarks() == (remark if said else "")
 
 
