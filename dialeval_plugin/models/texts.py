@@ -427,7 +427,11 @@ FEATURES = (
     "last_turn_tokens",
     "covered_context_rarity",
 )
-"""Columns of `lexical_features`. Rarity is the inverse document frequency of a token, summed unless stated otherwise."""
+"""Columns of `lexical_features`. Rarity is the inverse document frequency of a token, summed unless stated otherwise.
+
+Vectors of two separately encoded texts reveal little about shared words, and adversarial responses are written to repeat rare
+words of the context. Counting is exact where vectors are vague, and costs little compared with the encoder.
+"""
 RARE = 4.0
 """Lowest rarity of a rare token: fewer than one in 55 responses have it."""
 
