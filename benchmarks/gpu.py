@@ -51,9 +51,10 @@ from dialeval_plugin.core.errors import DialevalError
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.methods.general.model import TrainedGeneral
-from dialeval_plugin.models.encoders import Encoder, check_device, padded_tensors, tokens_at_once
+from dialeval_plugin.models.encoders import Encoder
 from dialeval_plugin.models.folders import resolve
 from dialeval_plugin.models.runtimes.runtime import Precision
+from dialeval_plugin.models.tensors import check_device, padded_tensors, tokens_at_once
 from dialeval_plugin.models.texts import length_batches
 
 torch.set_num_threads(1)

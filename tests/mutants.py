@@ -34,7 +34,7 @@ MODULES = {
     "statistics/bootstrap.py": ("statistics/test_bootstrap.py",),
     "core/scorer.py": ("core/test_runner.py", "core/test_signature.py"),
     "core/percentiles.py": ("core/test_percentiles.py",),
-    "core/files.py": ("core/test_files.py", "core/test_locks.py"),
+    "core/locks.py": ("core/test_locks.py",),
 }
 """A module of the package, and the test files that are its own."""
 

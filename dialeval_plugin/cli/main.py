@@ -17,9 +17,9 @@ from dialeval_plugin.core.resources import importing, installed_distributions
 from dialeval_plugin.terminal import LogHandler
 from dialeval_plugin.version import __version__
 
-from . import agreement, data, demo, hosts, launch, leaderboard, models, score, show
+from . import agreement, augment, data, demo, hosts, launch, leaderboard, models, score, show
 from .options import Command, add_examples
-from .results import certify, compare, estimate, plot
+from .results import bias, certify, compare, estimate, plot, report
 from .train import main as train
 
 _RESUMED = frozenset({"score", "launch", "augment", "train", "label"})
@@ -71,9 +71,9 @@ for panel, commands in {
         *(show.scorers, show.inspect, score.score, score.merge, launch.launch, score.accuracy),
         demo.demo,
     ),
-    "Decide by scores": (compare.compare, certify.report),
-    _COMPARE: (estimate.estimate, estimate.label, agreement.meta_eval, certify.certify, certify.bias, agreement.rescore),
-    _TRAIN: (data.augment,),
+    "Decide by scores": (compare.compare, report.report),
+    _COMPARE: (estimate.estimate, estimate.label, agreement.meta_eval, certify.certify, bias.bias, agreement.rescore),
+    _TRAIN: (augment.augment,),
     "Integration with lm-eval and evaluate": (
         *(hosts.lm_eval, hosts.rubric, hosts.enable, hosts.disable, hosts.status, hosts.validate),
         *(hosts.tasks_path, hosts.metrics_path),

@@ -21,7 +21,7 @@ from dialeval_plugin.version import __version__
 
 from .dialogue import Dialogue, Example, Item, Level, is_blank
 from .errors import DialevalError, InputError, ModelLoadError
-from .files import CallLock
+from .locks import CallLock
 from .percentiles import PERCENTILE, PercentileTable, read_tables
 from .scope import WARNED_FROM, Scope, out_of_scope_text
 from .scores import BLANK_RESPONSE, IN_SCOPE, Orientation, Reason, Row, Scores, Unscored, finite_or_unscored

@@ -11,7 +11,8 @@ from markupsafe import Markup, escape
 from dialeval_plugin.core.files import read_text
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.models.folders import PRETRAINED
-from dialeval_plugin.pages.html import distribution, forest_axis, forest_row, forest_scale, render_page, script_data
+from dialeval_plugin.pages.charts import distribution, forest_axis, forest_row, forest_scale
+from dialeval_plugin.pages.html import render_page, script_data
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.estimates import number_text
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from dialeval_plugin.core.dialogue import Item
-from dialeval_plugin.core.files import one_at_a_time
+from dialeval_plugin.core.locks import one_at_a_time
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores, Unscored
 from dialeval_plugin.core.signature import SignatureValue

@@ -16,7 +16,8 @@ from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.scores import Reason, Unscored
 
-from .encoders import OpenedModel, check_window, padded_tensors
+from .language_models import OpenedModel, check_window
+from .tensors import padded_tensors
 from .texts import length_batches
 
 MaxTokens: TypeAlias = Annotated[int, Ge(8)]

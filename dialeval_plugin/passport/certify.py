@@ -19,7 +19,8 @@ from dialeval_plugin.core.scores import PrintedResult
 from dialeval_plugin.labels.reading import labels_from
 from dialeval_plugin.labels.scores import pair, people_among, scores_from
 from dialeval_plugin.labels.table import LabelTable, ScoreTable
-from dialeval_plugin.pages.html import forest_axis, forest_row, forest_scale, render_page
+from dialeval_plugin.pages.charts import forest_axis, forest_row, forest_scale
+from dialeval_plugin.pages.html import render_page
 from dialeval_plugin.reports.tables import Table, TableRow, markdown_table, text_column
 from dialeval_plugin.results.agreement import Disagreement, disagreements
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Estimate

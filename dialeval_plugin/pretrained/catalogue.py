@@ -14,7 +14,8 @@ from typing_extensions import TypedDict
 
 from dialeval_plugin.core.dialogue import Dialogue, Item
 from dialeval_plugin.core.errors import InputError, ModelLoadError
-from dialeval_plugin.core.files import checked_model_file, read_json, sole_process, to_json, write_text
+from dialeval_plugin.core.files import checked_model_file, read_json, to_json, write_text
+from dialeval_plugin.core.locks import sole_process
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.signature import EXPORTS, GOLDEN_FILE, MANIFEST_FILE, file_hash

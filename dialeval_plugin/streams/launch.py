@@ -23,7 +23,7 @@ from typing import Any, Literal, TypeAlias
 
 from dialeval_plugin.conversations.files import files_of, reading
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.files import lock_file, sole_process
+from dialeval_plugin.core.locks import lock_file, sole_process
 from dialeval_plugin.core.registry import check_names, option_kinds, pairs_from_text
 from dialeval_plugin.core.resources import optional
 from dialeval_plugin.core.scorer import Scorer, refuse_parts

@@ -19,14 +19,13 @@ from dialeval_plugin.core.files import (
     TableLines,
     atomic_path,
     is_stream,
-    not_written,
     parse_json,
     read_json,
-    sole_process,
     to_json,
     write_lines,
     write_text,
 )
+from dialeval_plugin.core.locks import not_written, sole_process
 from dialeval_plugin.core.resources import optional
 from dialeval_plugin.core.scores import IN_SCOPE, JUDGED_BY, OUT_OF_SCOPE, SHA256, WHY_UNSCORED, meta_file
 from dialeval_plugin.core.signature import file_hash

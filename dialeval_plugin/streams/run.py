@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import is_stream, read_json_lines, sole_process, write_json_lines
+from dialeval_plugin.core.files import is_stream, read_json_lines, write_json_lines
+from dialeval_plugin.core.locks import sole_process
 from dialeval_plugin.core.percentiles import PERCENTILE
 from dialeval_plugin.core.scorer import (
     BLOCK,

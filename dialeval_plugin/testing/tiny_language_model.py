@@ -11,7 +11,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, set_seed
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.methods.judging.prompts import goodness_prompt
-from dialeval_plugin.models.encoders import train_tokenizer
+from dialeval_plugin.models.language_models import train_tokenizer
 
 ANSWERS = (" Yes", " No", " yes", " no")
 

@@ -19,7 +19,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.files import read_json, to_json, write_text
-from dialeval_plugin.models.encoders import save_weights
+from dialeval_plugin.models.tensors import save_weights
 from dialeval_plugin.terminal import Progress
 
 from . import checkpoints

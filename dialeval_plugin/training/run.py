@@ -38,11 +38,12 @@ from typing_extensions import Self
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import read_json, remove_half_written, sole_process, to_json, write_text
+from dialeval_plugin.core.files import read_json, remove_half_written, to_json, write_text
+from dialeval_plugin.core.locks import sole_process
 from dialeval_plugin.core.registry import check_choice, check_fields
 from dialeval_plugin.corpora.identity import LEAK_RULE
-from dialeval_plugin.models.encoders import load_weights, save_weights
 from dialeval_plugin.models.folders import ModelFolder
+from dialeval_plugin.models.tensors import load_weights, save_weights
 from dialeval_plugin.terminal import say
 from dialeval_plugin.version import __version__
 

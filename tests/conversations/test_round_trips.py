@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dialeval_plugin.conversations.layouts import LAYOUTS, datasets, exports, find, messengers, traces
+from dialeval_plugin.conversations.layouts import LAYOUTS, datasets, evals, exports, find, messengers, traces
 from dialeval_plugin.conversations.messages import answering, is_role
 from dialeval_plugin.conversations.order import Order
 from dialeval_plugin.conversations.record import Conversation, ReadingOptions
@@ -157,5 +157,5 @@ def outcome(path: Path, layout: str | None, order: Order | None) -> str:
 def test_every_layout_of_a_family_has_a_writer() -> None:
     names = {layout.name for family in (exports, messengers) for layout in family.LAYOUTS}
     assert names <= {layout_of(name) for name in WRITERS}
-    names = {layout.name for family in (traces, datasets) for layout in family.LAYOUTS}
+    names = {layout.name for family in (traces, evals, datasets) for layout in family.LAYOUTS}
     assert names - BY_PEOPLE - OF_ONE_QUESTION <= {name.partition(" ")[0] for name in (*REQUESTS, *CONVERSATIONS, *WRITERS)}

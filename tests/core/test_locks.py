@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.core.files import sole_process
+from dialeval_plugin.core.locks import sole_process
 from tests.refusals import refused
 
 

@@ -22,7 +22,7 @@ from joblib.externals.loky import get_reusable_executor
 from dialeval_plugin import examples_from, load_metric, load_scorer
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item
 from dialeval_plugin.core.errors import ModelLoadError
-from dialeval_plugin.core.files import CallLock
+from dialeval_plugin.core.locks import CallLock
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.terminal import Progress

@@ -25,7 +25,7 @@ from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.proxy_indicators.tasks import TASKS
 from dialeval_plugin.methods.reconstruction import scorer as reconstruction
-from dialeval_plugin.models import encoders
+from dialeval_plugin.models import tensors
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel, overlap_answer, overlap_log_probability
 from tests.refusals import refusal
 from tests.tiny.breakdown import TinyModels
@@ -212,7 +212,7 @@ def test_a_score_depends_on_its_item_alone(name: str, make: Callable[[str], Scor
     backwards = scorer.score([*items[::-1], *copies])
     alone = [scorer.score([item]) for item in items[:4]]
     # One text a forward pass, and two items a window.
-    monkeypatch.setattr(encoders, "CPU_TOKENS", 1)
+    monkeypatch.setattr(tensors, "CPU_TOKENS", 1)
     monkeypatch.setattr(reconstruction, "TOKENS_PER_BATCH", 1)
     monkeypatch.setattr(general, "DIALOGUES_AT_ONCE", 1)
     monkeypatch.setattr(type(scorer), "window", 2)

@@ -34,12 +34,12 @@ from dialeval_plugin.models.encoders import (
     embed,
     load_encoder,
     load_trained_encoder,
-    open_model,
     restore,
     transformer_of,
     without_normalisation,
 )
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
+from dialeval_plugin.models.language_models import open_model
 from reproduction.pretrained import packing
 from tests.refusals import refused
 from tests.tiny.likelihood import write_likelihood_model

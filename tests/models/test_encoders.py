@@ -10,7 +10,8 @@ from torch import Tensor
 from transformers import AlbertConfig, AutoModel, BertConfig, DistilBertConfig, RobertaConfig
 
 from dialeval_plugin.models import encoders
-from dialeval_plugin.models.encoders import choose_device, embed, freeze, load_encoder, transformer_of
+from dialeval_plugin.models.encoders import embed, freeze, load_encoder, transformer_of
+from dialeval_plugin.models.tensors import choose_device
 
 SIZES = {"vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
 

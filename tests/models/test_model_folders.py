@@ -28,7 +28,7 @@ from dialeval_plugin.methods.reconstruction.model import TrainedReconstruction
 from dialeval_plugin.methods.slide.judging import HEAD_FILE
 from dialeval_plugin.methods.slide.model import TrainedSmallModel
 from dialeval_plugin.models import folders
-from dialeval_plugin.models.encoders import check_device, load_encoder, open_model
+from dialeval_plugin.models.encoders import load_encoder
 from dialeval_plugin.models.folders import (
     PACKAGED_ENCODER,
     PRETRAINED,
@@ -38,7 +38,9 @@ from dialeval_plugin.models.folders import (
     pretrained_names,
     resolve,
 )
+from dialeval_plugin.models.language_models import open_model
 from dialeval_plugin.models.runtimes.runtime import RuntimeChoice
+from dialeval_plugin.models.tensors import check_device
 from tests import forked
 from tests.cli.running import environment
 from tests.refusals import refused, write_pickle

@@ -19,7 +19,7 @@ from dialeval_plugin.models.causal import (
     pair_windows,
     share_beginnings,
 )
-from dialeval_plugin.models.encoders import padded_tensors
+from dialeval_plugin.models.tensors import padded_tensors
 from dialeval_plugin.models.texts import length_batches
 
 ROOM = 12

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from dialeval_plugin.pages.html import distribution, forest_axis, forest_row, forest_scale
+from dialeval_plugin.pages.charts import distribution, forest_axis, forest_row, forest_scale
 from dialeval_plugin.statistics.estimates import ValueInterval
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import dialeval_plugin
-from dialeval_plugin.pages.html import forest_row, forest_scale
+from dialeval_plugin.pages.charts import forest_row, forest_scale
 from dialeval_plugin.passport.certify import MOST_DISAGREEMENTS, Passport, certify, check_ending, render, write_passport
 from dialeval_plugin.passport.findings import QUESTIONS
 from tests.cli.running import run, run_installed

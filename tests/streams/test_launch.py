@@ -17,7 +17,7 @@ import pytest
 from filelock import FileLock
 
 from dialeval_plugin import ScoreBatches
-from dialeval_plugin.core.files import lock_file
+from dialeval_plugin.core.locks import lock_file
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.scored_input import Shard, Source

@@ -19,7 +19,8 @@ from typer.testing import Result
 from dialeval_plugin.conversations.record import ReadingOptions
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import NothingToScore
-from dialeval_plugin.core.files import lock_file, read_json, remove_half_written, write_text
+from dialeval_plugin.core.files import read_json, remove_half_written, write_text
+from dialeval_plugin.core.locks import lock_file
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import meta_file

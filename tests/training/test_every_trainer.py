@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.core.files import sole_process
+from dialeval_plugin.core.locks import sole_process
 from dialeval_plugin.version import __version__
 from tests.training_processes import Ended, TrainingProcesses, files_of, training_processes
 

@@ -20,8 +20,8 @@ from torch import nn
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.models.encoders import save_weights
 from dialeval_plugin.models.folders import ModelFolder
+from dialeval_plugin.models.tensors import save_weights
 from dialeval_plugin.training import host_trainers
 from dialeval_plugin.training.checkpoints import HistoryRow, read_history
 from dialeval_plugin.training.run import TrainingOptions, TrainingRun, data_hash

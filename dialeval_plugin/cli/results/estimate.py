@@ -99,7 +99,7 @@ def label(
 
     More rows are drawn where labels differ most among rows with similar scores; `estimate` weights them.
     """
-    from dialeval_plugin.core.files import sole_process
+    from dialeval_plugin.core.locks import sole_process
     from dialeval_plugin.labels.answers import AnswerFile, write_table_to_fill
     from dialeval_plugin.results.true_mean import next_labels
 

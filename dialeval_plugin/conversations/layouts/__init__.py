@@ -15,7 +15,7 @@ from dialeval_plugin.conversations.messages import ASSISTANT, USER, at, is_messa
 from dialeval_plugin.conversations.order import current_of
 from dialeval_plugin.core.errors import InputError, unknown_name
 
-from . import datasets, exports, messengers, traces
+from . import datasets, evals, exports, messengers, traces
 from .layout import (
     ANSWERS,
     AS_IT_SHOULD_BE,
@@ -134,6 +134,7 @@ _OF_ANSWERS = {name for names in _EXCHANGES for name in names} | {*ANSWERS, "que
 LAYOUTS: list[Layout] = [
     *messengers.LAYOUTS,
     *exports.LAYOUTS,
+    *evals.LAYOUTS,
     *datasets.LAYOUTS,
     *traces.LAYOUTS,
     Layout("exchange", "a request with its answer, as traces and logs of APIs have it",

@@ -22,7 +22,7 @@ from dialeval_plugin.conversations.record import Conversation, ReadingOptions, c
 from dialeval_plugin.conversations.responses import context_and_response
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, advice_for_list, check_text
 from dialeval_plugin.core.errors import InputError, did_you_mean, unknown_name
-from dialeval_plugin.core.files import CallLock
+from dialeval_plugin.core.locks import CallLock
 from dialeval_plugin.core.registry import ADVICE, scorer_factory, scorer_names
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.core.scorer import Scorer

@@ -329,7 +329,7 @@ def load_language_model(
         batch_size = LOCAL_BATCH_SIZE
     if is_local := versions.is_a(kind, "HFLM"):
         # Served models work without torch.
-        from dialeval_plugin.models.encoders import check_device
+        from dialeval_plugin.models.tensors import check_device
 
         check_device(arguments.get("device", device))
     if device is None and "device" not in arguments:

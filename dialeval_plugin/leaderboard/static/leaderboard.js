@@ -57,7 +57,7 @@
     return rows.filter(({ mean }) => mean !== null);
   }
 
-  // Scale and ticks as dialeval_plugin.pages.html has them.
+  // Scale and ticks as dialeval_plugin.pages.charts has them.
   function scaleOf(ends) {
     let [low, high] = [Math.min(...ends), Math.max(...ends)];
     if (high <= low) [low, high] = [low - 0.5, high + 0.5];

@@ -108,7 +108,7 @@ def _without_middle(ids: list[int], room: int) -> list[int]:
 
 def _opened(folder: Path, choice: RuntimeChoice) -> Runtime:
     def load(choice: RuntimeChoice) -> TorchRuntime:
-        from dialeval_plugin.models.encoders import load_encoder  # The first to import torch.
+        from dialeval_plugin.models.encoders import load_encoder
         from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
 
         return TorchRuntime(load_encoder(str(folder), device=choice.device), dtype=choice.dtype)

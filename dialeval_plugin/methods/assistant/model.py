@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from dialeval_plugin.models import encoders
-from dialeval_plugin.models.encoders import load_weights, save_weights
 from dialeval_plugin.models.folders import resolve
 from dialeval_plugin.models.runtimes.runtime import Precision, RuntimeChoice
 from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
+from dialeval_plugin.models.tensors import load_weights, save_weights
 
 from . import cross_encoder, judging
 from .judging import HEADS, HELPFULNESS, N_EVIDENCE, N_NUMBERS, TEXT_FEATURES

@@ -14,8 +14,9 @@ from dialeval_plugin.core.resources import bibtex, optional
 from dialeval_plugin.core.scores import Row
 from dialeval_plugin.core.signature import SignatureValue, content_hash
 from dialeval_plugin.models.compact import whole
-from dialeval_plugin.models.encoders import choose_device, longest_input
 from dialeval_plugin.models.folders import check_complete, check_weights, opening, resolve
+from dialeval_plugin.models.language_models import longest_input
+from dialeval_plugin.models.tensors import choose_device
 
 from .references import Compared, ReferenceScorer
 

@@ -17,8 +17,9 @@ from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Row
 from dialeval_plugin.core.signature import content_hash
-from dialeval_plugin.models.encoders import check_window, open_transformer, padded_tensors
 from dialeval_plugin.models.folders import opening, resolve
+from dialeval_plugin.models.language_models import check_window, open_transformer
+from dialeval_plugin.models.tensors import padded_tensors
 
 Ids: TypeAlias = list[int]
 Question = TypeVar("Question", bound=Hashable)

@@ -20,8 +20,8 @@ from dialeval_plugin.core.files import checked_model_file, to_json, write_text
 from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.causal import Context, window
-from dialeval_plugin.models.encoders import OpenedModel, open_model
 from dialeval_plugin.models.folders import read_versioned
+from dialeval_plugin.models.language_models import OpenedModel, open_model
 from dialeval_plugin.terminal import Progress
 
 from .detectors import ConfidenceHead, Detector, LikelihoodRatio, MaxProbability, Odin, read_responses

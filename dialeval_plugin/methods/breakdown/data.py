@@ -20,7 +20,7 @@ from dialeval_plugin.core.arrays import IntArray
 from dialeval_plugin.core.dialogue import Dialogue, Item
 from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, opening_key, split_by_dialogue
 from dialeval_plugin.models.causal import layout_tokens, turn_pieces
-from dialeval_plugin.models.encoders import OpenedModel
+from dialeval_plugin.models.language_models import OpenedModel
 from dialeval_plugin.models.texts import turns_to_read
 
 Spacing: TypeAlias = Literal["natural", "published"]

@@ -18,8 +18,9 @@ from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.models import causal
-from dialeval_plugin.models.encoders import OpenedModel, save_weights
 from dialeval_plugin.models.folders import DefaultModel, ModelFolder, tensor_names
+from dialeval_plugin.models.language_models import OpenedModel
+from dialeval_plugin.models.tensors import save_weights
 
 HEAD_NAME = "odin_head"
 

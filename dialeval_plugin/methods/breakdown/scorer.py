@@ -17,8 +17,8 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Orientation, Row, Unscored, finite_or_unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.causal import Context, MaxTokens, check_causal, window
-from dialeval_plugin.models.encoders import OpenedModel, open_model
 from dialeval_plugin.models.folders import model_identity
+from dialeval_plugin.models.language_models import OpenedModel, open_model
 from dialeval_plugin.models.texts import turns_to_read, unread
 
 from .calibration import CALIBRATION_FILE, Calibration, ScoreRange, learn_range, weights_hash

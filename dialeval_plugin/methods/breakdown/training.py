@@ -25,7 +25,7 @@ from torch.nn import functional
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.causal import check_causal
-from dialeval_plugin.models.encoders import OpenedModel, open_model, train_tokenizer
+from dialeval_plugin.models.language_models import OpenedModel, open_model, train_tokenizer
 from dialeval_plugin.training.host_trainers import fit
 from dialeval_plugin.training.run import TrainingOptions, TrainingResult, TrainingRun, choose_recipe, data_hash
 

@@ -163,7 +163,7 @@ class IndependenceClassifier:
         """Return the results for rows of `indices` into `texts`, (rows, 2 or 3); each distinct row is read once."""
         import torch
 
-        from dialeval_plugin.models.encoders import tokens_at_once
+        from dialeval_plugin.models.tensors import tokens_at_once
 
         if not len(indices):
             return Probabilities(np.empty(0), np.empty(0, dtype=np.bool_))
@@ -181,7 +181,7 @@ class IndependenceClassifier:
 
     def logits(self, ids: Sequence[list[int]]) -> Tensor:
         """Return the model's logits for token ids, of shape (len(ids), 2)."""
-        from dialeval_plugin.models.encoders import padded_tensors
+        from dialeval_plugin.models.tensors import padded_tensors
 
         input_ids, mask = padded_tensors(ids, self.texts.tokenizer.pad_token_id, self.encoder.device)
         features = {"input_ids": input_ids, "attention_mask": mask}
@@ -210,7 +210,7 @@ def new_classifier(backbone: Path, *, device: str | None = None) -> CrossEncoder
 def _open(folder: Path, device: str | None, *, is_trained: bool) -> CrossEncoder:
     from sentence_transformers import CrossEncoder
 
-    from dialeval_plugin.models.encoders import check_device, check_vocabulary, own_gpu
+    from dialeval_plugin.models.tensors import check_device, check_vocabulary, own_gpu
 
     stored = check_weights(folder)
     check_device(device)

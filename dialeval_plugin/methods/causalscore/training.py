@@ -27,9 +27,10 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.registry import check_choice
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.corpora.readers.cgdialog import CausePair
-from dialeval_plugin.models.encoders import freeze, load_weights
+from dialeval_plugin.models.encoders import freeze
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.models.runtimes.runtime import RuntimeChoice
+from dialeval_plugin.models.tensors import load_weights
 from dialeval_plugin.training.host_trainers import fit
 from dialeval_plugin.training.run import TrainingOptions, TrainingResult, TrainingRun, choose_recipe, data_hash
 

@@ -27,7 +27,7 @@ from dialeval_plugin.conversations.messages import ASSISTANT, USER
 from dialeval_plugin.conversations.record import Conversation
 from dialeval_plugin.core.dialogue import Item, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import sole_process
+from dialeval_plugin.core.locks import sole_process
 from dialeval_plugin.core.signature import EXPORTS, METADATA_FILES
 from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, opening_key
 from dialeval_plugin.corpora.scored_input import Source

@@ -14,10 +14,10 @@ from torch.nn import functional
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.models import encoders
-from dialeval_plugin.models.encoders import LexicalFeatures, load_weights, save_weights
 from dialeval_plugin.models.folders import resolve
 from dialeval_plugin.models.runtimes.runtime import Precision, RuntimeChoice
 from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
+from dialeval_plugin.models.tensors import LexicalFeatures, load_weights, save_weights
 from dialeval_plugin.models.texts import FEATURES, MAX_RESPONSE_WINDOWS, TextEncoder
 
 from . import judging

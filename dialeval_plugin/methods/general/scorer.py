@@ -17,7 +17,7 @@ from dialeval_plugin.conversations.messages import judged_turns
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, is_blank, visible_texts
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import one_at_a_time
+from dialeval_plugin.core.locks import one_at_a_time
 from dialeval_plugin.core.registry import ModelOptions, with_options
 from dialeval_plugin.core.scope import Scope
 from dialeval_plugin.core.scorer import NO_WEAKNESS, Scorer, read_percentiles

@@ -15,7 +15,8 @@ from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.models import causal
-from dialeval_plugin.models.encoders import OpenedModel, padded_tensors
+from dialeval_plugin.models.language_models import OpenedModel
+from dialeval_plugin.models.tensors import padded_tensors
 from dialeval_plugin.models.texts import length_batches
 
 Alignment: TypeAlias = Literal["correct", "published"]

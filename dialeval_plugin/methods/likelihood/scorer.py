@@ -19,8 +19,8 @@ from dialeval_plugin.core.scorer import Scorer, read_percentiles
 from dialeval_plugin.core.scores import BLANK_RESPONSE, TOO_FEW_TURNS, Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.causal import Context, Layout, MaxTokens
-from dialeval_plugin.models.encoders import Family, open_model
 from dialeval_plugin.models.folders import model_identity
+from dialeval_plugin.models.language_models import Family, open_model
 from dialeval_plugin.models.texts import turns_to_read, unread
 
 from .aggregation import DIALOGUE_REDUCTIONS, TURN_REDUCTIONS, dialogue_log_scores, is_product, reported

@@ -17,8 +17,9 @@ from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.corpora.readers import usr
 from dialeval_plugin.corpora.registry import read_items
-from dialeval_plugin.models.encoders import longest_input, open_transformer, tokens_at_once
 from dialeval_plugin.models.folders import resolve
+from dialeval_plugin.models.language_models import longest_input, open_transformer
+from dialeval_plugin.models.tensors import tokens_at_once
 from dialeval_plugin.models.texts import length_batches
 
 from .tasks import FACT, TASKS, Choice, IndicatorSettings, Truncate, task_of

@@ -17,8 +17,8 @@ from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.files import checked_model_file, to_json, write_text
-from dialeval_plugin.models.encoders import choose_device, load_weights, save_weights
 from dialeval_plugin.models.folders import ModelFolder, opening, resolve
+from dialeval_plugin.models.tensors import choose_device, load_weights, save_weights
 
 from . import layers
 from .layers import Architecture

@@ -12,19 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.models.encoders import (
-    Encoder,
-    LexicalFeatures,
-    embed,
-    load_trained_encoder,
-    load_weights,
-    save_encoder,
-    save_weights,
-    transformer_of,
-)
+from dialeval_plugin.models.encoders import Encoder, embed, load_trained_encoder, save_encoder, transformer_of
 from dialeval_plugin.models.folders import resolve
 from dialeval_plugin.models.runtimes.runtime import Precision, RuntimeChoice
 from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
+from dialeval_plugin.models.tensors import LexicalFeatures, load_weights, save_weights
 from dialeval_plugin.models.texts import FEATURES, TextEncoder
 
 from . import judging

@@ -12,7 +12,7 @@ from annotated_types import Ge, Le
 
 from dialeval_plugin.core.dialogue import Example, Item, Level
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.files import one_at_a_time
+from dialeval_plugin.core.locks import one_at_a_time
 from dialeval_plugin.core.registry import load_scorer, option_kinds, scorer_factory, with_options
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scope import Scope

@@ -22,7 +22,7 @@ from transformers import EvalPrediction, TrainerCallback
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
-from dialeval_plugin.models.encoders import padded_tensors
+from dialeval_plugin.models.tensors import padded_tensors
 from dialeval_plugin.models.texts import MAX_RESPONSE_WINDOWS, TextEncoder
 from dialeval_plugin.training.host_trainers import fit
 from dialeval_plugin.training.run import TrainingRun, adamw, check_at_least

@@ -15,7 +15,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from dialeval_plugin.core.files import sole_process, to_json, write_text
+from dialeval_plugin.core.files import to_json, write_text
+from dialeval_plugin.core.locks import sole_process
 from dialeval_plugin.core.signature import content_hash, file_hashes, text_hash
 from dialeval_plugin.models.encoders import Encoder
 from dialeval_plugin.models.folders import unfinished, without_warnings

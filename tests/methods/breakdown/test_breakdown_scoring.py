@@ -20,7 +20,7 @@ from dialeval_plugin.core.errors import MissingPrerequisite, ModelLoadError
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.breakdown.scorer import AGGREGATIONS, DialogueBreakdownScorer
 from dialeval_plugin.methods.breakdown.training import train
-from dialeval_plugin.models.encoders import open_model
+from dialeval_plugin.models.language_models import open_model
 from tests.refusals import refusal, refused
 from tests.sealed import poison, seal
 from tests.tiny.breakdown import TinyModels, options, sources

@@ -29,7 +29,7 @@ from dialeval_plugin.methods.breakdown.data import (
     token_blocks,
 )
 from dialeval_plugin.methods.breakdown.training import LanguageModelTrainingOptions, train
-from dialeval_plugin.models.encoders import OpenedModel, open_model
+from dialeval_plugin.models.language_models import OpenedModel, open_model
 from dialeval_plugin.training import checkpoints
 from dialeval_plugin.training.checkpoints import read_history
 from tests.refusals import refusal, refused

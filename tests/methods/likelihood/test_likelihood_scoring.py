@@ -26,7 +26,7 @@ from dialeval_plugin.methods.likelihood.evaluators import (
     TurnProbabilities,
 )
 from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
-from dialeval_plugin.models import encoders as models
+from dialeval_plugin.models import language_models as models
 from tests.refusals import refused
 from tests.tiny.likelihood import N_TOKENS, WINDOW, write_likelihood_model
 
